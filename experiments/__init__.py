@@ -1,0 +1,1 @@
+"""One module per figure, or per family of figures, of the papers: ``python -m experiments --list``."""

@@ -1,0 +1,92 @@
+"""What can be run, what a run is told, and what it hands back."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+ORACLES = Path(__file__).resolve().parents[2] / "shared" / "oracles"
+
+
+@dataclass(frozen=True)
+class Result:
+    """A picture and the numbers in it (anything ``json`` can write, plus NumPy arrays and scalars)."""
+
+    figure: Any
+    numbers: dict[str, Any]
+
+
+def _silent(items: Iterable[T], _description: str) -> Iterator[T]:
+    yield from items
+
+
+@dataclass(frozen=True)
+class Context:
+    """How to run: at full size or quickly, on whose data, and how to tell the user that time passes.
+
+    Attributes
+    ----------
+    quick : bool
+        Fewer seeds and coarser grids, for tests.
+    oracles : Path or None
+        Folder of the authors' data; ``None`` draws our own.
+    track : callable
+        ``track(items, description)`` yields the items and moves a bar.
+    """
+
+    quick: bool = False
+    oracles: Path | None = None
+    track: Callable[[Iterable[Any], str], Iterator[Any]] = field(default=_silent)
+
+    @property
+    def n_replicates(self) -> int:
+        """Data sets over which an ordering is counted, beside the one that is drawn."""
+        return 3 if self.quick else 40
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A name on the command line, and the function behind it (imported when it runs)."""
+
+    name: str
+    title: str
+    target: str
+
+    def run(self, context: Context) -> Result:
+        """Import the module and make the figure."""
+        module, function = self.target.split(":")
+        run: Callable[[Context], Result] = getattr(importlib.import_module(module), function)
+        return run(context)
+
+
+_KL = "data, KL over the stream, ellipses over the true posterior"
+_OVER_TIME = "data, KL, and the ellipses as the stream goes on"
+_RVGA = (
+    ("the logistic function and the inverse probit, and their derivatives", "functions:fig01"),
+    ("the quadratic bounds behind the QKF", "functions:fig02"),
+    (f"{_KL}: σ0 = 1, ‖μ0‖ = 0.1", "posteriors:fig03"),
+    (f"{_KL}: σ0 = 10, ‖μ0‖ = 1", "posteriors:fig04"),
+    (f"{_KL}: σ0 = 100, ‖μ0‖ = 10", "posteriors:fig05"),
+    (f"{_KL}: separable inputs, σ0 = 10", "posteriors:fig06"),
+    ("KL in d = 30, 70, 100 with a sharp prior, σ0 = 1", "dimensions:fig07"),
+    ("KL in d = 30, 70, 100 with a flat prior, σ0 = 30", "dimensions:fig08"),
+    ("KL in d = 100 for separation s = 1, 3, 5, σ0 = 10", "dimensions:fig09"),
+    ("KL in d = 100 for conditioning c = 0, 1, 2, σ0 = 10", "dimensions:fig10"),
+    ("iso-probability maps of the integrated prediction", "predictions:fig11"),
+    ("the two functions f, g whose root is the implicit update", "roots:fig12"),
+    ("shrinking bounds and oscillating fixed-point iterations", "roots:fig13"),
+    (f"{_OVER_TIME}: s = 2", "posteriors:fig14"),
+    (f"{_OVER_TIME}: s = 5", "posteriors:fig15"),
+    (f"{_OVER_TIME}: s = 10", "posteriors:fig16"),
+)
+
+EXPERIMENTS: dict[str, Experiment] = {
+    f"rvga-fig{number}": Experiment(
+        f"rvga-fig{number}", f"R-VGA figure {number}: {title}", f"experiments.rvga.{to}"
+    )
+    for number, (title, to) in enumerate(_RVGA, start=1)
+}

@@ -1,0 +1,1 @@
+"""Figures of the R-VGA paper: logistic regression, one pass, dense Gaussian beliefs."""

@@ -1,0 +1,109 @@
+"""Pieces of a figure that several figures share."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.rvga.methods import LOGISTIC
+from experiments.rvga.settings import Problem
+from experiments.style import BLACK, GREY, LINES, MASS
+from gaussfold.types import Array
+
+Box = tuple[float, float, float, float]
+
+
+def data(ax: Any, problem: Problem, title: str) -> None:
+    """Scatter the inputs; classes differ by marker and shade, since colours belong to methods."""
+    for label, marker, color in ((0.0, "o", GREY), (1.0, "^", BLACK)):
+        rows = problem.y == label
+        face = "none" if label == 0.0 else color
+        ax.scatter(
+            *problem.X[rows].T[:2],
+            s=17,
+            marker=marker,
+            facecolors=face,
+            edgecolors=color,
+            linewidths=0.9,
+            label=f"y = {label:.0f}",
+        )
+    ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")
+    ax.set_aspect("equal", "datalim")
+    ax.legend(
+        loc="best", handletextpad=0.1, borderaxespad=0.2, frameon=True, framealpha=0.85, edgecolor="none"
+    )
+
+
+def kl_curves(ax: Any, steps: Array, curves: Mapping[str, Sequence[float]], title: str, ylabel: str) -> None:
+    """Draw KL against the number of observations, on a log axis; Laplace has all the data: a level line."""
+    for key, line in LINES.items():
+        values = curves[key]
+        if key == "laplace":
+            ax.axhline(values[-1], color=line.color, lw=line.width, zorder=line.zorder, label=line.label)
+        else:
+            ax.plot(
+                steps,
+                values,
+                color=line.color,
+                ls=line.dashes,
+                lw=line.width,
+                zorder=line.zorder,
+                label=line.label,
+            )
+    ax.set_yscale("log")
+    ax.set(title=title, xlabel="observations", ylabel=ylabel, xlim=(0, steps[-1]))
+
+
+def ellipse(mean: Array, cov: Array, mass: float = MASS) -> Array:
+    """Return points (2, 181) of the ellipse that holds the given probability of a 2-D Gaussian."""
+    angle = np.linspace(0.0, 2.0 * math.pi, 181)
+    circle = math.sqrt(-2.0 * math.log1p(-mass)) * np.vstack([np.cos(angle), np.sin(angle)])
+    return np.asarray(mean)[:, None] + np.linalg.cholesky(cov) @ circle
+
+
+def log_posterior(problem: Problem, box: Box, n: int) -> tuple[Array, Array, Array]:
+    """Return grid axes and the log of the unnormalised posterior density on them."""
+    first, second = np.linspace(box[0], box[1], n), np.linspace(box[2], box[3], n)
+    theta = np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
+    value = np.asarray(problem.prior.log_prob(theta)).copy()
+    for x, y in zip(problem.X, problem.y, strict=True):
+        value += LOGISTIC.log_prob(y, theta @ x)
+    return first, second, value.reshape(n, n)
+
+
+def levels(log_density: Array, masses: Sequence[float]) -> list[float]:
+    """Return the log densities whose superlevel sets hold the given masses (highest density regions)."""
+    flat = np.sort(log_density, axis=None)[::-1]
+    held = np.cumsum(np.exp(flat - flat[0]))
+    return [float(flat[np.searchsorted(held / held[-1], mass)]) for mass in masses]
+
+
+def contours(ax: Any, first: Array, second: Array, log_density: Array) -> None:
+    """Fill the regions that hold 99, 90 and 50 % of the true posterior, the 90 % one outlined."""
+    low, middle, high = levels(log_density, (0.99, MASS, 0.5))
+    top = float(log_density.max()) + 1.0
+    ax.contourf(
+        first, second, log_density, [low, middle, high, top], colors=["#EDEDED", "#D9D9D9", "#BFBFBF"]
+    )
+    ax.contour(first, second, log_density, [middle], colors=[GREY], linewidths=1.0, linestyles="solid")
+
+
+def around(clouds: Sequence[Array], margin: float = 0.06) -> Box:
+    """Return the box that holds all the points (each cloud is (2, n)), with a margin."""
+    points = np.concatenate(clouds, axis=1)
+    low, high = points.min(axis=1), points.max(axis=1)
+    pad = margin * (high - low)
+    return (low[0] - pad[0], high[0] + pad[0], low[1] - pad[1], high[1] + pad[1])
+
+
+def region(problem: Problem, mean: Array, cov: Array, n: int) -> Array:
+    """Return the points (2, k) of a grid inside the 99 % region of the true posterior."""
+    std = 7.0 * np.sqrt(np.diag(cov))
+    box = (mean[0] - std[0], mean[0] + std[0], mean[1] - std[1], mean[1] + std[1])
+    first, second, value = log_posterior(problem, box, n)
+    inside = value >= levels(value, (0.99,))[0]
+    rows, columns = np.nonzero(inside)
+    return np.vstack([first[columns], second[rows]])

@@ -1,0 +1,50 @@
+"""Fold a stream of data into a Gaussian posterior.
+
+The public names, nothing else. They are imported on first use, so that ``import gaussfold``
+costs milliseconds: the compiled engine and scikit-learn are only paid for by those who call them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "DenseGaussian": "gaussfold.beliefs.dense",
+    "FoldResult": "gaussfold.folding",
+    "StreamingClassifier": "gaussfold.estimators",
+    "StreamingPoissonRegressor": "gaussfold.estimators",
+    "StreamingRegressor": "gaussfold.estimators",
+    "fold": "gaussfold.folding",
+    "load": "gaussfold.store",
+    "save": "gaussfold.store",
+    "sweep": "gaussfold.sweeping",
+}
+_MODULES = ("batch", "data", "dynamics", "likelihoods", "metrics", "rules")
+
+__all__ = ["__version__", *_HOMES, *_MODULES]  # noqa: PLE0604 - strings all
+
+if TYPE_CHECKING:
+    from gaussfold import batch, data, dynamics, likelihoods, metrics, rules
+    from gaussfold.beliefs.dense import DenseGaussian
+    from gaussfold.estimators import StreamingClassifier, StreamingPoissonRegressor, StreamingRegressor
+    from gaussfold.folding import FoldResult, fold
+    from gaussfold.store import load, save
+    from gaussfold.sweeping import sweep
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        value: object = importlib.import_module(f"gaussfold.{name}")
+    elif name in _HOMES:
+        value = getattr(importlib.import_module(_HOMES[name]), name)
+    else:
+        raise AttributeError(f"module 'gaussfold' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

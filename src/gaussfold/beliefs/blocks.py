@@ -1,0 +1,179 @@
+"""Passes over rows for a dense belief: exact row-by-row semantics at matrix-multiply speed.
+
+A block of B rows X sees the factor F only through A = F'X'. With A = Q R, the B sequential updates touch nothing
+but the B×B matrix R (rows of the engine's loop) and a B×B factor that starts as the identity and ends as M; then
+
+    F ← F - (F Q)(I - M) Q',    mean ← mean + F Q δ.
+
+Three products of 2d²B flops each, whatever B. R comes from the Cholesky factor of A'A where that is well
+conditioned, else from Householder's QR. On failure nothing has changed: passes work on copies.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import qr
+from scipy.linalg.blas import dgemm
+from scipy.linalg.lapack import dpotrf, dtrtri
+
+from gaussfold.beliefs.trace import RowError, Trace
+from gaussfold.engine.dense import absorb_rows, absorb_rows_forgetting, absorb_rows_walking
+from gaussfold.linalg.roots import lower_root, root_from_precision
+from gaussfold.types import Array
+
+Program: TypeAlias = tuple[int, float, float, int, float, int]
+"""How the engine makes sites: likelihood code and parameters, rule code and power, at code."""
+
+DIRECT_DIM = 64
+"""Up to this dimension the loop runs on the d×d factor itself: it fits the first cache."""
+DIRECT_ROWS = 3
+"""So few rows at once are not worth a block."""
+WELL_CONDITIONED = 3e-3
+"""Smallest ratio of diagonal entries of R at which A'A may be squared (its error grows like the ratio⁻²)."""
+
+
+def block_length(dim: int, block_size: int | None) -> int:
+    """Rows per block: as asked, or what makes the B×B work small against the three products."""
+    if block_size is not None:
+        if block_size < 1:
+            raise ValueError(f"block_size={block_size!r}: a whole number >= 1 is needed")
+        return min(block_size, dim)
+    return int(min(max(dim // 8, 32), 128))
+
+
+def dense_rows(X: Any, start: int, stop: int) -> Array:
+    """Some rows as a C-contiguous array."""
+    part = X[start:stop]
+    return part.toarray() if sparse.issparse(part) else np.ascontiguousarray(part)
+
+
+def static_pass(
+    mean: Array,
+    factor: Array,
+    X: Any,
+    y: Array,
+    weight: Array,
+    program: Program,
+    trace: Trace,
+    block_size: int | None,
+) -> tuple[Array, Array]:
+    """Absorb all rows without drift; returns the new mean and factor."""
+    n, dim = y.size, mean.size
+    length = block_length(dim, block_size)
+    if n == 0:
+        return mean, factor
+    factor = factor.copy()
+    if length == 1 or (block_size is None and (dim <= DIRECT_DIM or n <= DIRECT_ROWS)):
+        rows = dense_rows(X, 0, n)
+        delta = np.zeros(dim)
+        _checked(_engine_pass(factor, delta, rows, rows @ mean, y, weight, program, trace), 0)
+        return mean + delta, factor
+    mean = mean.copy()
+    for start in range(0, n, length):
+        stop = min(start + length, n)
+        rows = dense_rows(X, start, stop)
+        _absorb_block(mean, factor, rows, y[start:stop], weight[start:stop], program, trace.rows(start, stop), start)
+    return mean, factor
+
+
+def _absorb_block(
+    mean: Array, factor: Array, rows: Array, y: Array, weight: Array, program: Program, trace: Trace, start: int
+) -> None:
+    """One block, in place on ``mean`` and ``factor``."""
+    seen = rows @ factor  # A', B×d
+    gram_root, info = dpotrf(seen @ seen.T, lower=1, clean=1)
+    diagonal = np.diag(gram_root)
+    squared = info == 0 and diagonal.min() > WELL_CONDITIONED * diagonal.max()
+    if squared:
+        triangle = np.ascontiguousarray(gram_root)
+    else:
+        basis, upper = qr(seen.T, mode="economic")
+        triangle = np.ascontiguousarray(upper.T)
+        seen = np.ascontiguousarray(basis.T)
+    size = triangle.shape[1]
+    small = np.eye(size)
+    delta = np.zeros(size)
+    _checked(_engine_pass(small, delta, triangle, rows @ mean, y, weight, program, trace), start)
+    change = np.eye(size) - small
+    if squared:  # Q = A R⁻¹ stays implicit: fold the two inverses into the B×B middle
+        inverse, _ = dtrtri(gram_root, lower=1)
+        change = inverse.T @ change @ inverse
+        delta = inverse.T @ delta
+    reach = seen @ factor.T  # (F A)' or (F Q)', B×d
+    mean += delta @ reach
+    # F' -= A (change' reach): in place, through the transpose, which is what Fortran calls F
+    dgemm(-1.0, seen.T, (change.T @ reach).T, beta=1.0, c=factor.T, overwrite_c=1, trans_b=1)
+
+
+def _engine_pass(
+    factor: Array, delta: Array, rows: Array, offset: Array, y: Array, weight: Array, program: Program, trace: Trace
+) -> int:
+    return int(
+        absorb_rows(
+            factor, delta, rows, offset, y, weight, trace.site_precision, trace.site_shift, program,
+            trace.mean, trace.variance, trace.log_predictive,
+        )
+    )  # fmt: skip
+
+
+def _checked(failed: int, start: int) -> None:
+    if failed >= 0:
+        raise RowError(start + failed)
+
+
+def forgetting_pass(
+    mean: Array,
+    precision: Array,
+    prior_mean: Array,
+    prior_precision: Array,
+    forgetting: float,
+    X: Any,
+    y: Array,
+    weight: Array,
+    program: Program,
+    trace: Trace,
+) -> tuple[Array, Array]:
+    """Absorb all rows, relaxing towards the prior before each learned one."""
+    precision = np.ascontiguousarray(precision)
+    shift = precision @ (mean - prior_mean)
+    rows = dense_rows(X, 0, y.size)
+    _checked(
+        int(
+            absorb_rows_forgetting(
+                precision, shift, prior_mean, np.ascontiguousarray(prior_precision), forgetting, rows, y, weight,
+                program, trace.mean, trace.variance, trace.log_predictive, trace.site_precision, trace.site_shift,
+            )
+        ),
+        0,
+    )  # fmt: skip
+    factor = root_from_precision(precision, "the forgotten precision")
+    return prior_mean + factor @ (factor.T @ shift), factor
+
+
+def walking_pass(
+    mean: Array,
+    cov: Array,
+    step_variance: float,
+    X: Any,
+    y: Array,
+    weight: Array,
+    program: Program,
+    trace: Trace,
+) -> tuple[Array, Array]:
+    """Absorb all rows, adding ``step_variance`` to every parameter before each learned one."""
+    mean = mean.copy()
+    cov = np.ascontiguousarray(cov)
+    rows = dense_rows(X, 0, y.size)
+    _checked(
+        int(
+            absorb_rows_walking(
+                mean, cov, step_variance, rows, y, weight, program, trace.mean, trace.variance,
+                trace.log_predictive, trace.site_precision, trace.site_shift,
+            )
+        ),
+        0,
+    )  # fmt: skip
+    return mean, lower_root(cov, "the covariance after the random walk")

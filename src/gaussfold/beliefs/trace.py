@@ -1,0 +1,47 @@
+"""What a pass over rows leaves behind: the marginals it met and the sites it made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gaussfold.types import Array
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Per row of a pass: the marginal before learning, its score, and the site that was absorbed."""
+
+    mean: Array
+    variance: Array
+    log_predictive: Array
+    site_precision: Array
+    site_shift: Array
+
+    @classmethod
+    def empty(cls, n: int) -> Trace:
+        """Room for n rows, no sites yet."""
+        return cls(np.empty(n), np.empty(n), np.empty(n), np.zeros(n), np.zeros(n))
+
+    def rows(self, start: int, stop: int) -> Trace:
+        """Views of some rows: writing to them writes here."""
+        part = slice(start, stop)
+        return Trace(
+            self.mean[part],
+            self.variance[part],
+            self.log_predictive[part],
+            self.site_precision[part],
+            self.site_shift[part],
+        )
+
+
+class RowError(ValueError):
+    """A row whose update would leave the finite, positive definite world; ``row`` counts within the call."""
+
+    def __init__(self, row: int) -> None:
+        super().__init__(
+            f"X: row {row} drives the posterior out of range (overflow, or a site that is not finite); "
+            "nothing was learned from this call. Scale the features, or drop the row"
+        )
+        self.row = row

@@ -1,0 +1,74 @@
+"""Two ways for the world to move while we watch; both tick once before each learned row, or on a clock."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class Ages(Protocol):
+    """The part of a belief that time acts on."""
+
+    def relax(self, factor: float, prior: Any) -> None:
+        """Move natural parameters towards the prior's."""
+        ...
+
+    def diffuse(self, variance: float) -> None:
+        """Add an isotropic variance."""
+        ...
+
+
+@dataclass(frozen=True)
+class Forgetting:
+    """Stabilised forgetting: natural parameters relax geometrically towards the prior's.
+
+    One tick: Λ ← γΛ + (1-γ)Λ₀ and Λμ ← γΛμ + (1-γ)Λ₀μ₀. Old data fade with memory 1/(1-γ), and because Λ ≥ Λ₀ is
+    kept, the covariance never exceeds the prior's: forgetting cannot wind up.
+
+    Parameters
+    ----------
+    factor
+        γ in (0, 1]; 1 forgets nothing.
+    prior
+        The belief to return to; it is not changed.
+    """
+
+    factor: float
+    prior: Any
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.factor <= 1.0:
+            raise ValueError(
+                f"forgetting={self.factor!r} is not in (0, 1]; 1 forgets nothing, 0.999 remembers about 1000 rows"
+            )
+
+    def tick(self, belief: Ages, ticks: float = 1.0) -> None:
+        """Let ``ticks`` units of time pass (fractions allowed)."""
+        belief.relax(self.factor ** _checked(ticks), self.prior)
+
+
+@dataclass(frozen=True)
+class RandomWalk:
+    """A random walk of the parameters: P ← P + std² I per tick.
+
+    Parameters
+    ----------
+    std
+        Standard deviation of one step, > 0.
+    """
+
+    std: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.std < float("inf"):
+            raise ValueError(f"drift_std={self.std!r} is not a finite number > 0; leave it out for no drift")
+
+    def tick(self, belief: Ages, ticks: float = 1.0) -> None:
+        """Let ``ticks`` units of time pass (fractions allowed)."""
+        belief.diffuse(self.std**2 * _checked(ticks))
+
+
+def _checked(ticks: float) -> float:
+    if not 0.0 <= ticks < float("inf"):
+        raise ValueError(f"ticks={ticks!r} is not a finite number >= 0")
+    return ticks

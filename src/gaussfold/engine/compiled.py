@@ -1,0 +1,66 @@
+"""The one decorator of the engine: compile, cache on disk, and say so when it takes time.
+
+Numba invalidates a cached function when *its own* file changes, not when a function it calls does.
+A pull that touches one engine file would then leave stale machine code in the others, silently.
+So the cache is keyed by the contents of all engine files instead.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from numba import njit
+from numba.core import event
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@cache
+def _engine_stamp() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.name.encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def compiled(function: F) -> F:
+    """Compile ``function`` with NumPy's error model (1/0 is inf), cached under the engine's stamp."""
+    dispatcher = njit(cache=True, error_model="numpy", nogil=True)(function)
+    cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
+    if hasattr(cache_file, "_source_stamp"):  # a Numba without it falls back to per-file stamps
+        cache_file._source_stamp = _engine_stamp()
+    return dispatcher  # type: ignore[no-any-return]
+
+
+class _Announcer(event.Listener):  # type: ignore[misc]
+    """Tells, once a process, that the wait is compilation and will not come back."""
+
+    told = False
+
+    def on_start(self, occurrence: Any) -> None:
+        """Speak on the first compilation of an engine function; Numba fires this only on cache misses."""
+        dispatcher = (occurrence.data or {}).get("dispatcher")
+        module = getattr(getattr(dispatcher, "py_func", None), "__module__", "")
+        if self.told or not module.startswith(__package__ or "gaussfold.engine"):
+            return
+        type(self).told = True
+        if not os.environ.get("GAUSSFOLD_QUIET"):
+            print(
+                "gaussfold: compiling its inner loops (once per installation, under a minute; "
+                "GAUSSFOLD_QUIET=1 silences this)",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def on_end(self, occurrence: Any) -> None:
+        """Nothing to tell at the end."""
+
+
+event.register("numba:compile", _Announcer())

@@ -1,0 +1,249 @@
+"""Sequential updates of a square-root covariance: P = F F', one row at a time.
+
+Potter's form: with b = F'c, v = b'b, a site of precision λ turns F into F - κ (F b) b' where
+κ = (1 - 1/√(1+λv))/v. It subtracts square roots, not variances, so P stays positive definite and its small
+eigenvalues keep half their digits where P - u u'/(...) would lose all of them. λ may be negative as long as
+1 + λv > 0.
+
+The same loop serves two sizes: ``F`` the d×d factor itself and rows x (small d, or a single row), or ``F`` = I of
+the size of a block and rows R (the triangle of a QR of the block seen through the factor), see
+``beliefs.dense``. Reference twin: ``tests/reference/dense.py``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gaussfold.engine.compiled import compiled
+from gaussfold.engine.evaluate import log_predictive
+from gaussfold.engine.sites import visit
+
+
+@compiled
+def cavity(m: float, v: float, precision: float, shift: float) -> tuple[float, float]:
+    """N(m, v) without the site of the given precision and shift; as it is where there was no site."""
+    if precision == 0.0 and shift == 0.0:
+        return m, v
+    variance = 1.0 / (1.0 / v - precision)
+    return variance * (m / v - shift), variance
+
+
+@compiled
+def absorb_rows(
+    factor: np.ndarray,
+    delta: np.ndarray,
+    rows: np.ndarray,
+    offset: np.ndarray,
+    y: np.ndarray,
+    w: np.ndarray,
+    site_precision: np.ndarray,
+    site_shift: np.ndarray,
+    program: tuple[int, float, float, int, float, int],
+    out_mean: np.ndarray,
+    out_variance: np.ndarray,
+    out_log_predictive: np.ndarray,
+) -> int:
+    """Visit the rows in order: marginal, site, absorb. Returns the first row that failed, or -1.
+
+    The marginal of row i is N(offset_i + rows_i'δ, |F'rows_i|²); ``factor`` and ``delta`` (the mean's change) are
+    updated in place, as are the sites: what was there before is taken out first (zeros when streaming), so the
+    same loop runs the first pass and every later sweep. A NaN label or a zero weight only predicts.
+    """
+    code, p0, p1, rule, alpha, at = program
+    n, k = rows.shape
+    b = np.empty(k)
+    u = np.empty(k)
+    for i in range(n):
+        mean = offset[i]
+        for r in range(k):
+            b[r] = 0.0
+        for r in range(k):
+            c = rows[i, r]
+            if c != 0.0:
+                mean += c * delta[r]
+                for q in range(k):
+                    b[q] += c * factor[r, q]
+        variance = 0.0
+        for q in range(k):
+            variance += b[q] * b[q]
+        out_mean[i] = mean
+        out_variance[i] = variance
+        if math.isnan(y[i]):
+            out_log_predictive[i] = math.nan
+            continue
+        before_mean, before_variance = cavity(mean, variance, site_precision[i], site_shift[i])
+        out_log_predictive[i] = log_predictive(code, p0, p1, y[i], before_mean, before_variance)
+        if w[i] == 0.0:
+            continue
+        j, h, m, v, _ = visit(code, p0, p1, rule, alpha, at, y[i], w[i], before_mean, before_variance)
+        precision = -h
+        shift = j - h * m
+        if not (v > 0.0 and v < math.inf and abs(shift) < math.inf and variance < math.inf):
+            return i
+        change = precision - site_precision[i]
+        step = (shift - site_shift[i]) - change * mean  # the change of the site, as a gradient at the old mean
+        grown = 1.0 + change * variance
+        if not grown > 0.0:
+            return i
+        site_precision[i] = precision
+        site_shift[i] = shift
+        if variance == 0.0:
+            continue
+        gain = step / grown
+        root = math.sqrt(grown)
+        kappa = change / (root * (root + 1.0))  # = (1 - 1/root)/variance without cancellation
+        for r in range(k):
+            total = 0.0
+            for q in range(k):
+                total += factor[r, q] * b[q]
+            u[r] = total
+            delta[r] += total * gain
+        for r in range(k):
+            scale = kappa * u[r]
+            if scale != 0.0:
+                for q in range(k):
+                    factor[r, q] -= scale * b[q]
+    return -1
+
+
+@compiled
+def _forward_solve(lower: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """L⁻¹ r by substitution."""
+    out = np.empty(right.size)
+    for r in range(right.size):
+        total = right[r]
+        for q in range(r):
+            total -= lower[r, q] * out[q]
+        out[r] = total / lower[r, r]
+    return out
+
+
+@compiled
+def _tick_natural(
+    precision: np.ndarray,
+    shift: np.ndarray,
+    prior_precision: np.ndarray,
+    factor: float,
+) -> None:
+    d = shift.size
+    for r in range(d):
+        shift[r] *= factor
+        for q in range(d):
+            precision[r, q] = factor * precision[r, q] + (1.0 - factor) * prior_precision[r, q]
+
+
+@compiled
+def absorb_rows_forgetting(
+    precision: np.ndarray,
+    shift: np.ndarray,
+    prior_mean: np.ndarray,
+    prior_precision: np.ndarray,
+    forgetting: float,
+    rows: np.ndarray,
+    y: np.ndarray,
+    w: np.ndarray,
+    program: tuple[int, float, float, int, float, int],
+    out_mean: np.ndarray,
+    out_variance: np.ndarray,
+    out_log_predictive: np.ndarray,
+    site_precision: np.ndarray,
+    site_shift: np.ndarray,
+) -> int:
+    """As ``absorb_rows`` with one tick of stabilised forgetting before each learned row, in natural parameters.
+
+    Λ ← γΛ + (1-γ)Λ₀, h ← γh with h = Λ(μ-μ₀). A tick has full rank, so each row costs a Cholesky factor.
+    """
+    code, p0, p1, rule, alpha, at = program
+    n, d = rows.shape
+    for i in range(n):
+        learn = not math.isnan(y[i]) and w[i] != 0.0
+        if learn:
+            _tick_natural(precision, shift, prior_precision, forgetting)
+        lower = np.linalg.cholesky(precision)
+        x = rows[i]
+        b = _forward_solve(lower, x)
+        g = _forward_solve(lower, shift)
+        variance = 0.0
+        mean = 0.0
+        for q in range(d):
+            variance += b[q] * b[q]
+            mean += b[q] * g[q] + x[q] * prior_mean[q]
+        out_mean[i] = mean
+        out_variance[i] = variance
+        out_log_predictive[i] = math.nan
+        if math.isnan(y[i]):
+            continue
+        out_log_predictive[i] = log_predictive(code, p0, p1, y[i], mean, variance)
+        if not learn:
+            continue
+        j, h, m, v, _ = visit(code, p0, p1, rule, alpha, at, y[i], w[i], mean, variance)
+        if not (v > 0.0 and v < math.inf and abs(j) < math.inf and abs(h) < math.inf):
+            return i
+        site_precision[i] = -h
+        site_shift[i] = j - h * m
+        base = 0.0
+        for q in range(d):
+            base += x[q] * prior_mean[q]
+        gain = site_shift[i] + h * base  # the site's shift seen from the prior mean
+        for r in range(d):
+            shift[r] += gain * x[r]
+            for q in range(d):
+                precision[r, q] -= h * x[r] * x[q]
+    return -1
+
+
+@compiled
+def absorb_rows_walking(
+    mean: np.ndarray,
+    cov: np.ndarray,
+    step_variance: float,
+    rows: np.ndarray,
+    y: np.ndarray,
+    w: np.ndarray,
+    program: tuple[int, float, float, int, float, int],
+    out_mean: np.ndarray,
+    out_variance: np.ndarray,
+    out_log_predictive: np.ndarray,
+    site_precision: np.ndarray,
+    site_shift: np.ndarray,
+) -> int:
+    """As ``absorb_rows`` with P ← P + q²I before each learned row: the Kalman filter of a random walk."""
+    code, p0, p1, rule, alpha, at = program
+    n, d = rows.shape
+    u = np.empty(d)
+    for i in range(n):
+        learn = not math.isnan(y[i]) and w[i] != 0.0
+        if learn:
+            for r in range(d):
+                cov[r, r] += step_variance
+        m0 = 0.0
+        variance = 0.0
+        for r in range(d):
+            total = 0.0
+            for q in range(d):
+                total += cov[r, q] * rows[i, q]
+            u[r] = total
+            m0 += rows[i, r] * mean[r]
+            variance += rows[i, r] * total
+        out_mean[i] = m0
+        out_variance[i] = variance
+        out_log_predictive[i] = math.nan
+        if math.isnan(y[i]):
+            continue
+        out_log_predictive[i] = log_predictive(code, p0, p1, y[i], m0, variance)
+        if not learn:
+            continue
+        j, h, m, v, _ = visit(code, p0, p1, rule, alpha, at, y[i], w[i], m0, variance)
+        if not (v > 0.0 and v < math.inf and abs(j) < math.inf and abs(h) < math.inf):
+            return i
+        site_precision[i] = -h
+        site_shift[i] = j - h * m
+        kappa = -h / (1.0 - variance * h)
+        for r in range(d):
+            mean[r] += u[r] * j
+            scale = kappa * u[r]
+            for q in range(d):
+                cov[r, q] -= scale * u[q]
+    return -1

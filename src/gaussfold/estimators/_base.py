@@ -1,0 +1,238 @@
+"""What the streaming estimators share: the way from scikit-learn's conventions to `fold` and back.
+
+No mathematics here: rows and parameters are checked (`validation`, `settings`), `fold` does the work.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from gaussfold.estimators import settings, storage, validation
+from gaussfold.estimators._readout import Readout
+from gaussfold.folding import FoldResult, fold
+from gaussfold.protocols import Likelihood
+from gaussfold.sweeping import sweep
+from gaussfold.types import Array, ArrayLike
+
+_LEARNED = (
+    "_beliefs", "_likelihood", "_loss", "_noise", "_parameters", "_rng", "_settings",
+    "classes_", "feature_names_in_", "n_features_in_", "n_observations_",
+)  # fmt: skip
+
+
+class StreamingEstimator(Readout):
+    """One Gaussian belief over the weights (or one per class), folded forward row by row."""
+
+    # Set by the first call that learns; `_LEARNED` lists them for `fit`, which forgets them.
+    _likelihood: Likelihood
+    _noise: Any = None
+    _parameters: dict[str, Any]
+    _settings: settings.Settings
+    forgetting: float
+    n_observations_: int
+
+    # What a subclass says.
+
+    def _resolve_likelihood(self) -> Likelihood:
+        raise NotImplementedError
+
+    def _targets(self, y: ArrayLike, n_rows: int, classes: ArrayLike = None) -> list[Array]:  # noqa: ARG002
+        """One array of numeric labels per belief, NaN where a row has none."""
+        y = validation.numeric_labels(y, n_rows, type(self).__name__)
+        self._likelihood.check_labels(y)
+        return [y]
+
+    def _score(self, results: list[FoldResult], targets: list[Array], weight: Array) -> Array:  # noqa: ARG002
+        """Log predictive density of each learned row (weight > 0) before it was learned."""
+        return np.asarray(results[0].log_predictive[weight > 0])
+
+    # Learning.
+
+    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike = None, refine: int = 0) -> Self:
+        """Forget everything, then learn from these rows in one pass.
+
+        Parameters
+        ----------
+        X : array, CSR matrix or dataframe of shape (n_samples, n_features)
+            Finite numbers.
+        y : array of shape (n_samples,)
+            Labels; NaN or None for a row to leave out.
+        sample_weight : array of shape (n_samples,), optional
+            Each row's likelihood is raised to this power (>= 0).
+        refine : int, default=0
+            Afterwards revisit every row so many times, exchanging its part in the posterior for a better
+            one; this takes the one-pass answer towards the batch optimum, where the order of the rows
+            no longer matters. Not with forgetting or drift.
+
+        Returns
+        -------
+        self
+        """
+        with validation.whole_or_nothing(self):
+            settings.whole("refine", refine, least=0)
+            self._start_over()
+            X = self._begin(X)
+            targets = self._targets(y, X.shape[0])
+            weight = validation.weights(sample_weight, X.shape[0])
+            if weight is not None and not weight.any():
+                msg = "sample_weight is zero on every row; fit needs at least one row to learn from"
+                raise ValueError(msg)
+            if not self._learned(targets, weight).any():
+                msg = (
+                    "y has no row with a label and a weight > 0; fit needs at least one row to learn from "
+                    "(partial_fit takes unlabelled rows)"
+                )
+                raise ValueError(msg)
+            self._check_refine(refine)
+            self._learn(X, targets, weight, refine)
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike = None) -> Self:
+        """Learn from more rows; however the stream is cut into calls, the posterior is the same.
+
+        Parameters are read when learning begins; changing them later is an error. See `fit` for the
+        arguments. If anything is wrong with them the model stays exactly as it was.
+        """
+        return self._absorb(X, y, sample_weight)
+
+    def _absorb(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike, classes: ArrayLike = None
+    ) -> Self:
+        with validation.whole_or_nothing(self):
+            X = self._continue(X)
+            targets = self._targets(y, X.shape[0], classes)
+            weight = validation.weights(sample_weight, X.shape[0])
+            self._learn(X, targets, weight)
+        return self
+
+    def forget(self, ticks: float = 1) -> Self:
+        """Let so many ticks of the clock pass without an observation: forgetting or drift sets in."""
+        check_is_fitted(self)
+        if settings.number("ticks", ticks) < 0:
+            msg = f"ticks must be >= 0, got {ticks!r}"
+            raise ValueError(msg)
+        dynamics = self._settings.dynamics
+        if dynamics is None:
+            msg = (
+                "forget(ticks) needs forgetting < 1 or drift_std > 0; this model was told to keep everything"
+            )
+            raise ValueError(msg)
+        for belief in self._beliefs:
+            dynamics.tick(belief, ticks)
+        if self._noise is not None:
+            self._noise = self._noise.relax(self.forgetting**ticks)
+        return self
+
+    # Model files: see `gaussfold.store`.
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything numeric that was learned, as plain named arrays."""
+        check_is_fitted(self)
+        return storage.state(self)
+
+    def store_header(self) -> dict[str, Any]:
+        """Parameters, names, classes and the random generator, as JSON can hold them."""
+        check_is_fitted(self)
+        return storage.header(self)
+
+    @classmethod
+    def from_store(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        """Rebuild, bit for bit, the model that `state` and `store_header` describe."""
+        model: Self = storage.rebuild(cls, header, arrays)
+        return model
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_beliefs")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.target_tags.required = True
+        return tags
+
+    # The steps.
+
+    def _start_over(self) -> None:
+        for name in _LEARNED:
+            self.__dict__.pop(name, None)
+
+    def _begin(self, X: ArrayLike) -> Any:
+        """First rows: resolve the parameters, set up everything but the beliefs' number."""
+        X = validation.rows(self, X, reset=True)
+        self._prepare()
+        return X
+
+    def _prepare(self) -> None:
+        self._settings = settings.resolve(self, self.n_features_in_)
+        self._likelihood = self._resolve_likelihood()
+        self._rng = settings.generator(self.random_state)
+        self._parameters = storage.parameters(self)
+        self._loss = (0.0, 0.0)
+        self.n_observations_ = 0
+
+    def _continue(self, X: ArrayLike) -> Any:
+        """More rows, or the first ones."""
+        if not self.__sklearn_is_fitted__():
+            return self._begin(X)
+        for name, value in self._parameters.items():
+            if not storage.same(getattr(self, name), value):
+                msg = (
+                    f"{name}={getattr(self, name)!r} was {value!r} when learning began; "
+                    "start over with fit, or use a new estimator"
+                )
+                raise ValueError(msg)
+        return validation.rows(self, X, reset=False)
+
+    def _check_refine(self, refine: int) -> None:
+        if refine and self._settings.fold_options["dynamics"] is not None:
+            msg = (
+                f"refine={refine} needs forgetting=1.0 and drift_std=0.0: "
+                "a drifting posterior has no one optimum for all rows"
+            )
+            raise ValueError(msg)
+
+    @staticmethod
+    def _learned(targets: list[Array], weight: Array | None) -> np.ndarray:
+        labelled = ~np.isnan(targets[0])
+        return labelled if weight is None else labelled & (weight > 0)
+
+    def _learn(self, X: Any, targets: list[Array], weight: Array | None, refine: int = 0) -> None:
+        """Fold the rows in. Everything has been checked; from here on only `fold` could fail."""
+        design = validation.with_intercept(X, self.fit_intercept)
+        if not self.__sklearn_is_fitted__():
+            beliefs = [self._settings.prior() for _ in targets]
+        elif len(targets) == 1:
+            beliefs = self._beliefs
+        else:  # if the second class failed, the first must not have moved
+            beliefs = [belief.copy() for belief in self._beliefs]
+        options = self._settings.fold_options
+        results = [
+            fold(belief, self._likelihood, design, target, sample_weight=weight, **options)
+            for belief, target in zip(beliefs, targets, strict=True)
+        ]
+        if refine:
+            for belief, target, result in zip(beliefs, targets, results, strict=True):
+                sites = (result.site_precision, result.site_shift)
+                sweep(
+                    belief,
+                    self._likelihood,
+                    design,
+                    target,
+                    sites,
+                    rule=options["rule"],
+                    at=options["at"],
+                    sample_weight=weight,
+                    n_sweeps=refine,
+                )
+        self._beliefs = beliefs
+        learned = self._learned(targets, weight)
+        weight = np.where(learned, 1.0 if weight is None else weight, 0.0)
+        score = self._score(results, targets, weight)
+        self._loss = (
+            self._loss[0] - float(weight[learned] @ score),
+            self._loss[1] + float(weight.sum()),
+        )
+        self.n_observations_ += len(score)

@@ -1,0 +1,118 @@
+"""Dataframes of every make, through narwhals: their numbers, and the names of their columns.
+
+Names are kept by the conventions of scikit-learn (only if all are strings; checked on later calls), but
+not by its code: which frames that knows depends on its version.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from sklearn.utils.validation import check_array
+
+from gaussfold.types import ArrayLike
+
+
+def is_frame(X: ArrayLike) -> bool:
+    """Whether X is a dataframe that narwhals knows: pandas, polars, pyarrow, ..."""
+    if isinstance(X, nw.LazyFrame) or nw.dependencies.is_polars_lazyframe(X):
+        msg = "X is a lazy frame; collect it first: X.collect()"
+        raise ValueError(msg)
+    return isinstance(X, nw.DataFrame) or bool(nw.dependencies.is_into_dataframe(X))
+
+
+def read(model: Any, X: ArrayLike, *, reset: bool) -> Any:
+    """Turn a frame into doubles (CSR if it is sparse throughout); set or check the names and the width."""
+    native = X.to_native() if isinstance(X, nw.DataFrame) else X
+    names = _names(native)
+    _check_names(model, names, reset=reset)
+    array = _numbers(model, native)
+    if reset:
+        model.n_features_in_ = array.shape[1]
+    elif array.shape[1] != model.n_features_in_:
+        msg = (
+            f"X has {array.shape[1]} features, but {type(model).__name__} is expecting "
+            f"{model.n_features_in_} features as input"
+        )
+        raise ValueError(msg)
+    return array
+
+
+def _names(native: Any) -> np.ndarray | None:
+    """Names of the columns, or None unless they are strings."""
+    if nw.dependencies.is_pandas_dataframe(native) and not native.columns.is_unique:
+        name = native.columns[native.columns.duplicated()][0]
+        msg = f"X has more than one column named {name!r}; column names must differ"
+        raise ValueError(msg)
+    names = nw.from_native(native, eager_only=True).columns
+    text = [isinstance(name, str) for name in names]
+    if any(text) and not all(text):
+        first = names[text.index(False)]
+        msg = f"X has the column name {first!r} among strings; name all columns by strings, or none"
+        raise ValueError(msg)
+    return np.array(names, dtype=object) if all(text) and names else None
+
+
+def _check_names(model: Any, names: np.ndarray | None, *, reset: bool) -> None:
+    known = getattr(model, "feature_names_in_", None)
+    if reset:
+        if names is not None:
+            model.feature_names_in_ = names
+        elif known is not None:
+            del model.feature_names_in_
+        return
+    if (known is None) != (names is None):
+        owner = type(model).__name__
+        msg = (
+            f"X has feature names, but {owner} was fitted without feature names"
+            if known is None
+            else f"X does not have valid feature names, but {owner} was fitted with feature names"
+        )
+        warnings.warn(msg, UserWarning, stacklevel=2)
+    elif known is not None and not np.array_equal(known, names):
+        raise ValueError(_difference(list(known), list(names)))  # type: ignore[arg-type]
+
+
+def _difference(known: list[str], names: list[str]) -> str:
+    """Say how names differ, in the words that users of scikit-learn know."""
+    lines = ["The feature names should match those that were passed during fit."]
+    unseen, missing = sorted(set(names) - set(known)), sorted(set(known) - set(names))
+    for title, some in (
+        ("Feature names unseen at fit time:", unseen),
+        ("Feature names seen at fit time, yet now missing:", missing),
+    ):
+        if some:
+            lines += [title, *(f"- {name}" for name in some[:5]), *(["- ..."] if len(some) > 5 else [])]
+    if not unseen and not missing:
+        lines.append("Feature names must be in the same order as they were in fit.")
+    return "\n".join(lines) + "\n"
+
+
+def _numbers(model: Any, native: Any) -> Any:
+    frame = nw.from_native(native, eager_only=True)
+    # pandas may be sparse throughout, which scikit-learn turns into CSR
+    source = native if nw.dependencies.is_pandas_dataframe(native) else frame.to_numpy()
+    try:
+        return check_array(
+            source,
+            accept_sparse="csr",
+            dtype=np.float64,
+            order="C",
+            ensure_all_finite=False,
+            input_name="X",
+            estimator=model,
+        )
+    except (ValueError, TypeError) as error:
+        for name in frame.columns:
+            try:
+                np.asarray(frame[name].to_numpy(), dtype=np.float64)
+            except (ValueError, TypeError):
+                msg = (
+                    f"X: column {name!r} of type {frame[name].dtype} does not hold numbers ({error}); "
+                    "encode it (for example with OneHotEncoder) or leave it out"
+                )
+                raise ValueError(msg) from error
+        raise

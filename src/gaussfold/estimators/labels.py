@@ -1,0 +1,182 @@
+"""Class labels at the door: any values in, positions in ``classes_`` out, missing ones marked.
+
+Everything here is a pure function of its arguments: nothing can fail half way through an update.
+"""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gaussfold.estimators.validation import column
+from gaussfold.types import Array, ArrayLike
+
+_REMEDY = "use strings, whole numbers or booleans; None or NaN for a row to predict and not to learn"
+
+
+@dataclass(frozen=True)
+class Labels:
+    """One column of labels: ``values`` of the rows that have one, and which rows these are."""
+
+    values: np.ndarray
+    labelled: np.ndarray
+
+    @property
+    def soft(self) -> bool:
+        """Whether some label is a fraction: the probability of class 1 rather than a class."""
+        return self.values.dtype.kind == "f" and bool(np.any(self.values != np.rint(self.values)))
+
+
+def read(y: ArrayLike, n_rows: int, owner: str) -> Labels:
+    """Read labels of whatever type, telling missing ones (None, NaN, NA) from the others."""
+    y = column(y, n_rows, owner)
+    if y.dtype.kind == "f":
+        infinite = np.isinf(y)
+        if infinite.any():
+            row = int(np.argmax(infinite))
+            msg = f"y contains infinity at row {row}; {_REMEDY}"
+            raise ValueError(msg)
+        labelled = ~np.isnan(y)
+        return Labels(y[labelled], labelled)
+    if y.dtype.kind in "biuU":
+        return Labels(y, np.ones(n_rows, dtype=bool))
+    if y.dtype.kind != "O":
+        msg = f"Unknown label type: y has dtype {y.dtype}; {_REMEDY}"
+        raise ValueError(msg)
+    labelled = np.fromiter((not _missing(value) for value in y), dtype=bool, count=n_rows)
+    return Labels(_unboxed(y, labelled), labelled)
+
+
+def find_classes(labels: Labels, classes: ArrayLike | None) -> np.ndarray:
+    """Sort out the classes: those announced, or those the labels show."""
+    if classes is not None:
+        known = (
+            np.array(classes) if not isinstance(classes, list | tuple) else np.array(classes, dtype=object)
+        )
+        if known.ndim != 1 or known.size == 0:
+            msg = f"classes must be a list of at least two class labels, got {classes!r}"
+            raise ValueError(msg)
+        found = read(known, len(known), "classes")
+        if not found.labelled.all():
+            msg = f"classes must not contain missing values, got {classes!r}"
+            raise ValueError(msg)
+        if len(unique := np.unique(found.values)) < 2:
+            msg = f"classes={classes!r} is one class; a classifier needs at least two"
+            raise ValueError(msg)
+        return unique
+    if len(labels.values) == 0:
+        msg = (
+            "y has no labelled row, so the classes are unknown; "
+            "pass labelled rows first, or name the classes: partial_fit(X, y, classes=[...])"
+        )
+        raise ValueError(msg)
+    if labels.soft:
+        _check_soft(labels)
+        return np.array([0, 1])
+    unique = np.unique(labels.values)
+    if len(unique) < 2:
+        msg = (
+            f"y contains one class only ({_plain(unique[0])!r}), and a classifier needs at least two; "
+            "if the others come later in the stream, name them all: partial_fit(X, y, classes=[...])"
+        )
+        raise ValueError(msg)
+    return unique
+
+
+def encode(labels: Labels, classes: np.ndarray) -> Array:
+    """Position of each label in ``classes``, as floats; NaN where there is no label.
+
+    For the two classes 0 and 1 a fraction is a soft label and stays what it is.
+    """
+    codes = np.full(len(labels.labelled), np.nan)
+    if len(labels.values) == 0:
+        return codes
+    if labels.soft:
+        if len(classes) != 2 or _text(classes) or not np.array_equal(classes.astype(float), [0.0, 1.0]):
+            msg = (
+                "y is continuous, and soft labels (probabilities of class 1) need the classes 0 and 1; "
+                f"here classes are {[_plain(c) for c in classes]}"
+            )
+            raise ValueError(msg)
+        _check_soft(labels)
+        codes[labels.labelled] = labels.values
+        return codes
+    if _text(labels.values) != _text(classes):
+        _unseen(labels, np.zeros(len(labels.values), dtype=bool), classes)
+    position = np.minimum(np.searchsorted(classes, labels.values), len(classes) - 1)
+    seen = classes[position] == labels.values
+    if not seen.all():
+        _unseen(labels, seen, classes)
+    codes[labels.labelled] = position
+    return codes
+
+
+def _unseen(labels: Labels, seen: np.ndarray, classes: np.ndarray) -> None:
+    first = int(np.argmin(seen))
+    row = int(np.flatnonzero(labels.labelled)[first])
+    msg = (
+        f"y[{row}] = {_plain(labels.values[first])!r} is not one of the classes "
+        f"{[_plain(c) for c in classes]}; name all classes in the first call: "
+        "partial_fit(X, y, classes=[...])"
+    )
+    raise ValueError(msg)
+
+
+def _check_soft(labels: Labels) -> None:
+    outside = (labels.values < 0) | (labels.values > 1)
+    if outside.any():
+        first = int(np.argmax(outside))
+        row = int(np.flatnonzero(labels.labelled)[first])
+        msg = (
+            f"Unknown label type: continuous: y[{row}] = {labels.values[first]!r} is neither a class nor a "
+            "soft label in [0, 1]; for a continuous target use StreamingRegressor"
+        )
+        raise ValueError(msg)
+
+
+def _unboxed(y: np.ndarray, labelled: np.ndarray) -> np.ndarray:
+    """Turn Python objects into an array of their own kind; mixing text and numbers is an error."""
+    values = y[labelled]
+    kinds = np.array([_kind(value) for value in values])
+    if len(values) == 0:
+        return np.empty(0)
+    wrong = kinds == "other"
+    if wrong.any() or len({"number" if kind == "bool" else kind for kind in kinds}) > 1:
+        first = int(np.argmax(wrong)) if wrong.any() else int(np.argmax(kinds != kinds[0]))
+        row = int(np.flatnonzero(labelled)[first])
+        problem = "mixes text and numbers" if not wrong.any() else f"holds a {type(values[first]).__name__}"
+        msg = f"Unknown label type: y {problem}, first at row {row} ({values[first]!r}); {_REMEDY}"
+        raise ValueError(msg)
+    array = np.array(values.tolist())
+    if array.dtype.kind == "f" and np.isinf(array).any():
+        row = int(np.flatnonzero(labelled)[int(np.argmax(np.isinf(array)))])
+        msg = f"y contains infinity at row {row}; {_REMEDY}"
+        raise ValueError(msg)
+    return array
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, str):
+        return "text"
+    if isinstance(value, bool | np.bool_):
+        return "bool"
+    return "number" if isinstance(value, numbers.Real) else "other"
+
+
+def _missing(value: Any) -> bool:
+    # pandas.NA and NaT by name: pandas is not a dependency, and NA == NA is not a truth value
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, numbers.Real) and bool(value != value)
+
+
+def _text(values: np.ndarray) -> bool:
+    return values.dtype.kind == "U"
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy scalar as the Python object it stands for, for messages."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,186 @@
+"""Parameters at the door: checked in one place, names resolved to objects once, then never again."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gaussfold import rules
+from gaussfold.beliefs.dense import DenseGaussian
+from gaussfold.dynamics import Forgetting, RandomWalk
+from gaussfold.types import Array
+
+LATER = ("lowrank", "diagonal")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the parameters of an estimator mean, for a given number of features."""
+
+    rule: Any
+    at: str
+    prior_mean: Array
+    prior_std: Array
+    dynamics: Any
+    ticks_per_row: bool
+    block_size: int | None
+
+    def prior(self) -> DenseGaussian:
+        """Build the belief before any data; on demand, so that it costs no memory afterwards."""
+        return DenseGaussian.from_factor(self.prior_mean, np.diag(self.prior_std))
+
+    @property
+    def fold_options(self) -> dict[str, Any]:
+        """What `fold` is told besides the data."""
+        return {
+            "rule": self.rule,
+            "at": self.at,
+            "dynamics": self.dynamics if self.ticks_per_row else None,
+            "block_size": self.block_size,
+        }
+
+
+def resolve(model: Any, n_features: int) -> Settings:
+    """Check every parameter that the estimators share and resolve it."""
+    one_of("covariance", model.covariance, ("full", *LATER))
+    if model.covariance in LATER:
+        msg = (
+            f"covariance={model.covariance!r} is not available yet: 'lowrank' and 'diagonal' come with later "
+            "versions of gaussfold; use covariance='full'"
+        )
+        raise ValueError(msg)
+    whole("rank", model.rank)
+    one_of("coupling", model.coupling, ("marginal", "joint"))
+    one_of("tick", model.tick, ("observation", "clock"))
+    flag("fit_intercept", model.fit_intercept)
+    if model.block_size is not None:
+        whole("block_size", model.block_size)
+    mean, std = _prior(model, n_features)
+    return Settings(
+        rule=rules.resolve("vi" if model.rule is None else model.rule),
+        at=rules.resolve_at(model.at),
+        prior_mean=mean,
+        prior_std=std,
+        dynamics=_dynamics(model, mean, std),
+        ticks_per_row=model.tick == "observation",
+        block_size=None if model.block_size is None else int(model.block_size),
+    )
+
+
+def _prior(model: Any, n_features: int) -> tuple[Array, Array]:
+    """Mean and standard deviation of each weight, the intercept's last."""
+    std = per_feature("prior_std", model.prior_std, n_features)
+    mean = per_feature("prior_mean", model.prior_mean, n_features)
+    if not (std > 0).all():
+        first = int(np.argmax(~(std > 0)))
+        msg = f"prior_std must be > 0, got {float(std[first])!r}{_where(model.prior_std, first)}"
+        raise ValueError(msg)
+    if model.intercept_std is not None:
+        positive("intercept_std", model.intercept_std)
+    if model.fit_intercept:
+        shared = float(model.prior_std) if np.ndim(model.prior_std) == 0 else 1.0
+        centre = float(model.prior_mean) if np.ndim(model.prior_mean) == 0 else 0.0
+        std = np.append(std, shared if model.intercept_std is None else float(model.intercept_std))
+        mean = np.append(mean, centre)
+    return mean, std
+
+
+def _dynamics(model: Any, prior_mean: Array, prior_std: Array) -> Any:
+    forgetting, drift = number("forgetting", model.forgetting), number("drift_std", model.drift_std)
+    if not 0 < forgetting <= 1:
+        msg = (
+            f"forgetting must be in (0, 1], got {forgetting!r} "
+            "(1 keeps everything, 0.999 remembers about 1000 rows)"
+        )
+        raise ValueError(msg)
+    if drift < 0:
+        msg = f"drift_std must be >= 0 (0: the weights stand still), got {drift!r}"
+        raise ValueError(msg)
+    if forgetting < 1 and drift > 0:
+        msg = (
+            f"forgetting={forgetting!r} and drift_std={drift!r} are alternatives: "
+            "leave forgetting=1.0 or drift_std=0.0"
+        )
+        raise ValueError(msg)
+    if forgetting < 1:
+        return Forgetting(forgetting, DenseGaussian.from_factor(prior_mean, np.diag(prior_std)))
+    return RandomWalk(drift) if drift > 0 else None
+
+
+def per_feature(name: str, value: Any, n_features: int) -> Array:
+    """One finite number per feature, from one number or from as many as there are features."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (ValueError, TypeError):
+        msg = f"{name} must be a number or one per feature, got {value!r}"
+        raise ValueError(msg) from None
+    if array.ndim > 1 or (array.ndim == 1 and len(array) != n_features):
+        msg = (
+            f"{name} has shape {array.shape}; it must be one number or one per feature: shape ({n_features},)"
+        )
+        raise ValueError(msg)
+    array = np.broadcast_to(array, (n_features,)).copy()
+    if not np.isfinite(array).all():
+        first = int(np.argmin(np.isfinite(array)))
+        msg = f"{name} must be finite, got {float(array[first])!r}{_where(value, first)}"
+        raise ValueError(msg)
+    return array
+
+
+def number(name: str, value: Any) -> float:
+    """Check that this is one finite number."""
+    if type(value) is bool or not isinstance(value, numbers.Real) or not math.isfinite(value):
+        msg = f"{name} must be a finite number, got {value!r}"
+        raise ValueError(msg)
+    return float(value)
+
+
+def positive(name: str, value: Any) -> float:
+    """Check that this is one finite number above zero."""
+    if number(name, value) <= 0:
+        msg = f"{name} must be > 0, got {value!r}"
+        raise ValueError(msg)
+    return float(value)
+
+
+def whole(name: str, value: Any, least: int = 1) -> int:
+    """Check that this is a whole number, at least ``least``."""
+    if type(value) is bool or not isinstance(value, numbers.Integral) or value < least:
+        msg = f"{name} must be a whole number >= {least}, got {value!r}"
+        raise ValueError(msg)
+    return int(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """Check that this is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        msg = f"{name} must be True or False, got {value!r}"
+        raise ValueError(msg)  # noqa: TRY004 - every bad argument is one kind of error
+    return bool(value)
+
+
+def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """Check that this is one of a few names."""
+    if not isinstance(value, str) or value not in allowed:
+        msg = f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}"
+        raise ValueError(msg)
+    return value
+
+
+def generator(random_state: Any, name: str = "random_state") -> np.random.Generator:
+    """Make a NumPy generator from None, a seed, a RandomState or a generator (which is used as it is)."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1, size=4))
+    if random_state is None:
+        return np.random.default_rng()
+    return np.random.default_rng(whole(name, random_state, least=0))
+
+
+def _where(value: Any, index: int) -> str:
+    return "" if np.ndim(value) == 0 else f" at index {index}"

@@ -1,0 +1,171 @@
+"""Rows, weights and numeric labels at the door: checked whole before any belief is touched.
+
+scikit-learn does the conversions; what is added here are errors that name the row and the column,
+dataframes of every make (through narwhals), and a quick way in for a plain array of doubles,
+because a stream may arrive one row at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import column_or_1d, validate_data
+
+from gaussfold.estimators import frames
+from gaussfold.types import Array, ArrayLike
+
+
+@contextmanager
+def whole_or_nothing(model: Any) -> Iterator[None]:
+    """Put every attribute of the model back if the block fails.
+
+    Beliefs are changed in place only by `fold`, which is itself all or nothing and comes last.
+    """
+    before = dict(vars(model))
+    try:
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
+
+
+def rows(model: Any, X: ArrayLike, *, reset: bool) -> Any:
+    """Turn X into finite doubles, a dense C-ordered array or CSR; set or check the names and the width."""
+    if not reset and _plain_rows(model, X):
+        array: Any = X
+    elif frames.is_frame(X):
+        array = frames.read(model, X, reset=reset)
+    else:
+        array = validate_data(
+            model,
+            X,
+            reset=reset,
+            accept_sparse="csr",
+            dtype=np.float64,
+            order="C",
+            ensure_all_finite=False,
+        )
+    _check_finite(array, getattr(model, "feature_names_in_", None))
+    return array
+
+
+def _plain_rows(model: Any, X: ArrayLike) -> bool:
+    """Whether X needs no conversion and its width is right (the error for a wrong one is below)."""
+    return (
+        type(X) is np.ndarray
+        and X.dtype == np.float64
+        and X.ndim == 2
+        and X.flags.c_contiguous
+        and X.shape[0] > 0
+        and X.shape[1] == model.n_features_in_
+        and not hasattr(model, "feature_names_in_")
+    )
+
+
+def _check_finite(X: Any, names: Any) -> None:
+    values = X.data if sp.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum()):
+            return
+        finite = np.isfinite(values)
+    if finite.all():  # the sum overflowed, the entries did not
+        return
+    if sp.issparse(X):
+        coo = X.tocoo()
+        # a CSR row may list its columns in any order: take the first in reading order
+        at = np.flatnonzero(~np.isfinite(coo.data))
+        at = at[np.lexsort((coo.col[at], coo.row[at]))[0]]
+        row, col, value = int(coo.row[at]), int(coo.col[at]), coo.data[at]
+    else:
+        row, col = (int(i) for i in np.argwhere(~finite)[0])
+        value = X[row, col]
+    what = "NaN" if np.isnan(value) else "infinity"
+    column_name = f"column {col}" if names is None else f"column {col} ({names[col]!r})"
+    msg = (
+        f"X contains {what} at row {row}, {column_name}; every entry must be finite: "
+        "impute or drop such rows before (for example with SimpleImputer)"
+    )
+    raise ValueError(msg)
+
+
+def column(y: ArrayLike, n_rows: int, owner: str) -> np.ndarray:
+    """One label per row as a 1-D array, of whatever type they are."""
+    if y is None:
+        msg = f"{owner} requires y to be passed, but the target y is None"
+        raise ValueError(msg)
+    if isinstance(y, list | tuple):
+        # as objects: NumPy would turn ["a", nan] into the label "nan"
+        y = np.array(y, dtype=object)
+    if not (type(y) is np.ndarray and y.ndim == 1):
+        y = column_or_1d(y, warn=True)
+    elif y.dtype.kind == "c":
+        msg = f"Complex data not supported: y has dtype {y.dtype}"
+        raise ValueError(msg)
+    if len(y) != n_rows:
+        msg = f"y has {len(y)} labels but X has {n_rows} rows; there must be one label per row"
+        raise ValueError(msg)
+    return np.asarray(y)
+
+
+def numeric_labels(y: ArrayLike, n_rows: int, owner: str) -> Array:
+    """Labels as doubles; None, NaN and NA become NaN: predict that row, don't learn it."""
+    values = column(y, n_rows, owner)
+    try:
+        return np.array(values, dtype=np.float64)
+    except (ValueError, TypeError):
+        pass  # find out which one it is
+    numbers = np.full(n_rows, np.nan)
+    for row, value in enumerate(values):
+        if value is None or type(value).__name__ in ("NAType", "NaTType"):
+            continue
+        try:
+            numbers[row] = float(value)
+        except (ValueError, TypeError):
+            msg = (
+                f"y[{row}] = {value!r} is not a number; {owner} needs numbers (or NaN: predict, don't learn)"
+            )
+            raise ValueError(msg) from None
+    return numbers
+
+
+def weights(sample_weight: ArrayLike, n_rows: int) -> Array | None:
+    """One finite weight >= 0 per row; None stands for ones, and a number for itself on every row."""
+    if sample_weight is None:
+        return None
+    try:
+        w = np.asarray(sample_weight, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        msg = f"sample_weight must be numbers, one per row: {error}"
+        raise ValueError(msg) from error
+    if w.ndim == 0:
+        w = np.full(n_rows, float(w))
+    if w.shape != (n_rows,):
+        msg = f"sample_weight has shape {w.shape}, expected ({n_rows},): one weight per row of X"
+        raise ValueError(msg)
+    bad = ~(np.isfinite(w) & (w >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        msg = (
+            f"sample_weight[{row}] = {float(w[row])!r}; weights must be finite and >= 0 "
+            "(0: predict that row, don't learn it)"
+        )
+        raise ValueError(msg)
+    return w
+
+
+def with_intercept(X: Any, intercept: bool) -> Any:
+    """Append a column of ones, so that the last parameter is the intercept."""
+    if not intercept:
+        return X
+    n, d = X.shape
+    if sp.issparse(X):
+        return sp.hstack([X, sp.csr_array(np.ones((n, 1)))], format="csr")
+    design = np.empty((n, d + 1))
+    design[:, :d] = X
+    design[:, d] = 1.0
+    return design

@@ -1,0 +1,221 @@
+"""What all likelihoods of one latent share: label checks, and the way to their expectations."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import ClassVar
+
+import numpy as np
+
+from gaussfold.expectations import gauss_hermite
+from gaussfold.protocols import Kernel
+from gaussfold.types import Array, ArrayLike, Moments
+
+# Codes by which the compiled engine knows the families. Repeated from gaussfold.engine.families, which a
+# likelihood must not import: Numba comes with it. A test holds the two together.
+GAUSSIAN, LOGIT, PROBIT, POISSON, STUDENT_T, NEGATIVE_BINOMIAL = range(6)
+
+
+class ScalarLikelihood:
+    """A likelihood p(y | f) of one latent f per label; the parent of every family here and of your own.
+
+    A subclass gives :meth:`log_prob` and :meth:`derivatives`, and :meth:`conditional` if it is to
+    predict y. While :attr:`kernel` is None, as here, expectations under ``f ~ N(m, v)`` are taken by
+    Gauss-Hermite quadrature with ``order`` points (see :mod:`gaussfold.expectations.gauss_hermite` for what
+    that can and cannot integrate). The built-in families name a kernel instead, and the compiled engine
+    integrates them for every variance.
+
+    Attributes
+    ----------
+    log_concave : bool
+        Whether ``l'' ≤ 0`` for every label. False is the safe answer.
+    labels : str
+        Which labels are possible, in words, for error messages.
+    remedy : str
+        What to do about other labels, in words, for error messages.
+    order : int
+        Number of Gauss-Hermite points while ``kernel`` is None.
+
+    Examples
+    --------
+    A likelihood of one's own, the double exponential smoothed at its tip:
+
+    >>> class Smooth(ScalarLikelihood):
+    ...     log_concave = True
+    ...     def log_prob(self, y, f):
+    ...         return -np.log(np.pi) - np.logaddexp(y - f, f - y) + np.log(2.0)
+    ...     def derivatives(self, y, f):
+    ...         t = np.tanh(y - f)
+    ...         return t, t * t - 1.0
+    >>> first, second = Smooth().expected_derivatives(1.5, Moments(0.2, 0.7))
+    >>> print(f"{first:.6f} {second:.6f}")
+    0.718945 -0.361216
+    """
+
+    log_concave: ClassVar[bool] = False
+    labels: ClassVar[str] = "finite numbers"
+    remedy: ClassVar[str] = "drop or correct such rows"
+    order: ClassVar[int] = gauss_hermite.ORDER
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """How the engine knows this likelihood: (code, parameter, parameter), or None if it does not."""
+        return None
+
+    # What a subclass says.
+
+    def log_prob(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """``l(f) = log p(y | f)``, normalised over y."""
+        raise NotImplementedError(self._missing("log_prob(y, f)"))
+
+    def derivatives(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
+        """``l'(f)`` and ``l''(f)``."""
+        raise NotImplementedError(self._missing("derivatives(y, f)"))
+
+    def conditional(self, f: ArrayLike) -> Moments:
+        """Mean and variance of y given f."""
+        raise NotImplementedError(self._missing("conditional(f)"))
+
+    def explains(self, y: Array) -> np.ndarray:
+        """Which of these labels are possible; every one unless a family says otherwise."""
+        return np.ones(y.shape, dtype=bool)
+
+    # What follows from it.
+
+    def check_labels(self, y: ArrayLike, name: str = "y") -> None:
+        """Raise a ValueError that names the first label that is infinite or impossible. NaN is neither."""
+        try:
+            values = np.asarray(y, dtype=np.float64).ravel()
+        except (TypeError, ValueError) as error:
+            msg = f"{name} is not numeric ({error}); {self} labels must be {self.labels}"
+            raise ValueError(msg) from error
+        bad = ~np.isnan(values) & ~(np.isfinite(values) & self.explains(values))
+        if bad.any():
+            row = int(np.argmax(bad))
+            msg = (
+                f"{name}[{row}] = {float(values[row])!r}: {self} labels must be {self.labels}, or NaN to "
+                f"predict without learning; {self.remedy}"
+            )
+            raise ValueError(msg)
+
+    def expected_log_prob(self, y: ArrayLike, moments: Moments) -> Array:
+        """``E log p(y | f)`` under ``f ~ N(mean, variance)``."""
+        shape, labels, latent = _flat(y, moments)
+        if self.kernel is None:
+            column = labels[:, None]
+            value = gauss_hermite.expect(lambda f: self.log_prob(column, f), latent, self.order)
+        else:
+            value = _engine().expected(*self.kernel, labels, *latent)[0]
+        return value.reshape(shape)
+
+    def expected_derivatives(self, y: ArrayLike, moments: Moments) -> tuple[Array, Array]:
+        """``E l'(f)`` and ``E l''(f)``: what the variational rule looks at."""
+        shape, labels, latent = _flat(y, moments)
+        if self.kernel is None:
+            column = labels[:, None]
+            first, second = gauss_hermite.expect(
+                lambda f: _stacked(*self.derivatives(column, f), f), latent, self.order
+            )
+        else:
+            _, first, second = _engine().expected(*self.kernel, labels, *latent)
+        return first.reshape(shape), second.reshape(shape)
+
+    def log_predictive(self, y: ArrayLike, moments: Moments) -> Array:
+        """``log E p(y | f)``: the score of predicting y before seeing it."""
+        shape, labels, latent = _flat(y, moments)
+        if self.kernel is None:
+            column = labels[:, None]
+            value = gauss_hermite.log_expect_exp(lambda f: self.log_prob(column, f), latent, self.order)
+        else:
+            value = _engine().log_predictive(*self.kernel, labels, *latent)
+        return value.reshape(shape)
+
+    def predictive(self, moments: Moments) -> Moments:
+        """Mean and variance of y, with f integrated out."""
+        mean, total, _ = self._integrated(moments)
+        return Moments(mean, total)
+
+    def conditional_mean(self, moments: Moments) -> Moments:
+        """Mean and variance of ``E[y | f]``, rvga (62) and (63): the prediction's own uncertainty."""
+        mean, _, epistemic = self._integrated(moments)
+        return Moments(mean, epistemic)
+
+    def config(self) -> dict[str, object]:
+        """Name and parameters; :func:`gaussfold.likelihoods.from_config` turns them back into an object."""
+        if self.kernel is None:
+            msg = (
+                f"{self} has no name that a model file could hold: only the built-in likelihoods have one; "
+                "save the belief's state() and build the likelihood anew when loading"
+            )
+            raise ValueError(msg)
+        return {"name": type(self).__name__, **vars(self)}
+
+    def __str__(self) -> str:
+        return type(self).__name__
+
+    def _integrated(self, moments: Moments) -> tuple[Array, Array, Array]:
+        """Mean of y, its total variance, and the part of that which comes from not knowing f."""
+        shape, _, latent = _flat(0.0, moments)
+        if self.kernel is None:
+            mean, noise = gauss_hermite.expect(
+                lambda f: _stacked(*self.conditional(f), f), latent, self.order
+            )
+            epistemic = gauss_hermite.expect(
+                lambda f: (self.conditional(f).mean - mean[:, None]) ** 2, latent, self.order
+            )
+            total = noise + epistemic
+        else:
+            mean, total, epistemic = _engine().predictive(*self.kernel, *latent)
+        return mean.reshape(shape), total.reshape(shape), epistemic.reshape(shape)
+
+    def _missing(self, method: str) -> str:
+        return f"{self} does not say {method}; define that method to use what depends on it"
+
+
+def positive(value: object, name: str, owner: str) -> float:
+    """Return the parameter as a float; raise a ValueError unless it is a finite number above zero."""
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = np.nan
+    if not 0.0 < number < np.inf:
+        msg = f"{name}={value!r}: {owner} needs a finite number > 0; give one, such as {name}=1.0"
+        raise ValueError(msg)
+    return number
+
+
+def one_of(value: object, allowed: tuple[str, ...], name: str, owner: str) -> None:
+    """Raise a ValueError unless the option is among those allowed."""
+    if value not in allowed:
+        msg = f"{name}={value!r}: {owner} takes one of {', '.join(map(repr, allowed))}; choose one of them"
+        raise ValueError(msg)
+
+
+def floats(*arrays: ArrayLike) -> tuple[Array, ...]:
+    """Float64 arrays, broadcast against each other; views where possible, so not to be written to."""
+    return tuple(np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in arrays)))
+
+
+def _flat(y: ArrayLike, moments: Moments) -> tuple[tuple[int, ...], Array, Moments]:
+    """Find the common shape, and flatten labels and moments broadcast to it, as the engine takes them."""
+    wide = floats(y, *moments)
+    labels, mean, variance = (np.ascontiguousarray(a).ravel() for a in wide)
+    if (variance < 0.0).any():
+        row = int(np.argmax(variance < 0.0))
+        msg = (
+            f"moments.variance[{row}] = {float(variance[row])!r}: a variance is never negative; "
+            "pass Moments(mean, variance)"
+        )
+        raise ValueError(msg)
+    return wide[0].shape, labels, Moments(mean, variance)
+
+
+def _stacked(first: ArrayLike, second: ArrayLike, f: Array) -> Array:
+    """Two elementwise functions of f on one new leading axis; constants are spread out."""
+    return np.stack([np.broadcast_to(first, f.shape), np.broadcast_to(second, f.shape)])
+
+
+def _engine() -> ModuleType:
+    """Load the compiled expectations; late, so that only those who integrate wait for Numba."""
+    return import_module("gaussfold.engine.maps")

@@ -1,0 +1,86 @@
+"""Heavy-tailed noise: an outlier is forgiven. Not log-concave, so a site's precision can be negative."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import log, pi, sqrt
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import gammaln
+
+from gaussfold.likelihoods.base import STUDENT_T, ScalarLikelihood, floats, positive
+from gaussfold.protocols import Kernel
+from gaussfold.types import Array, ArrayLike, Moments
+
+
+@dataclass(frozen=True)
+class StudentT(ScalarLikelihood):
+    """``y = f + scale · noise``, where the noise has Student's distribution with df degrees of freedom.
+
+    Parameters
+    ----------
+    df : float
+        Degrees of freedom, > 0. The mean of y exists for df > 1 (NaN otherwise), its variance is
+        finite for df > 2 (infinite for 1 < df ≤ 2, NaN below).
+    scale : float
+        Scale of the noise, > 0; not its standard deviation, which is ``scale √(df/(df - 2))``.
+
+    Examples
+    --------
+    >>> first, second = StudentT(df=3.5, scale=0.8).derivatives([0.3, 9.0], 0.0)
+    >>> first, second
+    (array([0.5794, 0.4865]), array([-1.7821, 0.0512]))
+    """
+
+    df: float
+    scale: float
+    log_concave: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "df", positive(self.df, "df", "StudentT"))
+        object.__setattr__(self, "scale", positive(self.scale, "scale", "StudentT"))
+
+    @property
+    def kernel(self) -> Kernel:
+        """(code, df, scale)."""
+        return STUDENT_T, self.df, self.scale
+
+    def log_prob(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """``-(df + 1)/2 log(1 + t²) + constant``, ``t = (y - f)/(scale √df)``."""
+        t = self._standardised(y, f)
+        half = 0.5 * self.df
+        constant = gammaln(half + 0.5) - gammaln(half) - 0.5 * log(pi * self.df) - log(self.scale)
+        return np.asarray(constant - (half + 0.5) * np.log1p(t * t))
+
+    def derivatives(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
+        """``c t/(1 + t²)`` and ``c/(scale √df) (t² - 1)/(1 + t²)²``, ``c = (df + 1)/(scale √df)``."""
+        t = self._standardised(y, f)
+        width = self.scale * sqrt(self.df)
+        shrink = 1.0 / (1.0 + t * t)
+        factor = (self.df + 1.0) / width
+        return (
+            np.asarray(factor * t * shrink),
+            np.asarray(factor / width * (t - 1.0) * (t + 1.0) * shrink * shrink),
+        )
+
+    def conditional(self, f: ArrayLike) -> Moments:
+        """``f`` and ``scale² df/(df - 2)``, where they exist."""
+        (f,) = floats(f)
+        mean = f.copy() if self.df > 1.0 else np.full(f.shape, np.nan)
+        if self.df > 2.0:
+            variance = self.scale**2 * self.df / (self.df - 2.0)
+        else:
+            variance = np.inf if self.df > 1.0 else np.nan
+        return Moments(mean, np.full(f.shape, variance))
+
+    def _standardised(self, y: ArrayLike, f: ArrayLike) -> Array:
+        y, f = floats(y, f)
+        return np.asarray((y - f) / (self.scale * sqrt(self.df)))
+
+    def quadratic_bound(self, y: ArrayLike, moments: Moments) -> tuple[Array, Array]:
+        """Slope and curvature of the bound that the Gaussian scale mixture gives: never a negative precision."""
+        y, m, v = floats(y, *moments)
+        away = y - m
+        precision = (self.df + 1.0) / (self.df * self.scale**2 + away * away + v)
+        return np.asarray(precision * away), np.asarray(-precision)

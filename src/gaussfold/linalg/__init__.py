@@ -1,0 +1,1 @@
+"""The only home of Cholesky factors, triangular solves and square roots."""

@@ -1,0 +1,49 @@
+"""Square roots of covariance matrices.
+
+Convention: a *factor* F of a covariance P is any square matrix with P = F F'; *lower* is the one that is lower
+triangular with a positive diagonal. No function here adds jitter: a matrix that is not positive definite is
+refused by name.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, qr, solve_triangular
+
+from gaussfold.types import Array
+
+
+def lower_root(matrix: Array, name: str) -> Array:
+    """Lower Cholesky factor of a symmetric positive definite matrix; ``name`` is for the error message."""
+    asymmetry = np.abs(matrix - matrix.T).max(initial=0.0)
+    if not asymmetry <= 1e-8 * np.abs(matrix).max(initial=0.0):
+        raise ValueError(f"{name} is not symmetric (largest difference {asymmetry:.3g}); symmetrise it first")
+    try:
+        return np.asarray(cholesky(0.5 * (matrix + matrix.T), lower=True))
+    except LinAlgError:
+        smallest = float(np.linalg.eigvalsh(0.5 * (matrix + matrix.T))[0])
+        raise ValueError(
+            f"{name} is not positive definite (smallest eigenvalue {smallest:.3g}); all must be above zero"
+        ) from None
+
+
+def triangularise(factor: Array) -> Array:
+    """The lower triangular root of F F' with positive diagonal, without ever forming F F'; F may be wide."""
+    upper = qr(factor.T, mode="r")[0][: factor.shape[0]]
+    signs = np.where(np.diag(upper) < 0.0, -1.0, 1.0)
+    return np.ascontiguousarray((upper * signs[:, None]).T)
+
+
+def inverse_root(lower: Array) -> Array:
+    """L⁻¹, so that the precision is (L⁻¹)' L⁻¹."""
+    return np.asarray(solve_triangular(lower, np.eye(lower.shape[0]), lower=True))
+
+
+def log_det(lower: Array) -> float:
+    """log |L L'| of a triangular root."""
+    return float(2.0 * np.log(np.abs(np.diag(lower))).sum())
+
+
+def root_from_precision(precision: Array, name: str) -> Array:
+    """A factor of the inverse of ``precision``: with Λ = L L', F = L⁻ᵀ."""
+    return np.ascontiguousarray(inverse_root(lower_root(precision, name)).T)

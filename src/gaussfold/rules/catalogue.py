@@ -1,0 +1,48 @@
+"""Rules by name, and which combinations are defined."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from gaussfold.protocols import Likelihood
+from gaussfold.rules.at import At, Posterior
+from gaussfold.rules.ep import EP
+from gaussfold.rules.linearisation import PL
+from gaussfold.rules.newton import Newton
+from gaussfold.rules.quadratic import Quadratic
+from gaussfold.rules.taylor import Taylor
+from gaussfold.rules.vi import VI
+
+AnyRule: TypeAlias = Newton | Taylor | VI | EP | PL | Quadratic
+_NAMES: dict[str, AnyRule] = {rule.name: rule for rule in (Newton(), Taylor(), VI(), EP(), PL(), Quadratic())}
+
+
+def resolve(rule: str | AnyRule) -> AnyRule:
+    """A rule by name or as an object.
+
+    Examples
+    --------
+    >>> resolve("vi")
+    VI()
+    >>> resolve(EP(alpha=0.5))
+    EP(alpha=0.5)
+    """
+    if isinstance(rule, Newton | Taylor | VI | EP | PL | Quadratic):
+        return rule
+    if isinstance(rule, str) and rule in _NAMES:
+        return _NAMES[rule]
+    raise ValueError(f"rule={rule!r}: allowed are {', '.join(map(repr, _NAMES))}, or an object from gaussfold.rules")
+
+
+def check_defined(rule: AnyRule, at: At, likelihood: Likelihood) -> None:
+    """Refuse a combination that has no meaning, and say which ones do, before any data are seen."""
+    if isinstance(rule, Quadratic) and not hasattr(likelihood, "quadratic_bound"):
+        raise ValueError(f"rule='quadratic' needs a quadratic bound, and {likelihood!r} has none; use rule='vi'")
+    if isinstance(rule, Newton | VI) and not likelihood.log_concave and not isinstance(at, Posterior):
+        raise ValueError(
+            f"rule={rule.name!r} at={at.name!r}: {likelihood!r} is not log-concave, so a site made there can cancel the "
+            "belief's own precision; use at='posterior', or rule 'ep', 'quadratic', 'taylor' or 'pl'"
+        )
+    noise = likelihood.conditional(0.0).variance if isinstance(rule, Taylor | PL) else 1.0
+    if not noise < float("inf"):
+        raise ValueError(f"rule={rule.name!r}: {likelihood!r} has no finite variance (df > 2 is needed); use rule='vi'")

@@ -1,0 +1,29 @@
+"""Quadratic lower bounds on the log likelihood: Jaakkola-Jordan and its relatives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from gaussfold.protocols import Likelihood
+from gaussfold.types import ArrayLike, Moments, Site
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """The quadratic lower bound that is tightest in expectation under N(m, v): rvga (82)-(90).
+
+    Where one exists: Gaussian (itself), Bernoulli logit and negative binomial (Jaakkola-Jordan), Bernoulli probit
+    (curvature -1), Student-t (Gaussian scale mixture). A likelihood says so by having ``quadratic_bound(y, moments)``.
+    """
+
+    name: ClassVar[str] = "quadratic"
+    code: ClassVar[int] = 5
+    alpha: ClassVar[float] = 1.0
+
+    def site(self, likelihood: Likelihood, y: ArrayLike, moments: Moments) -> Site:
+        """Ask the likelihood for its bound."""
+        bound = getattr(likelihood, "quadratic_bound", None)
+        if bound is None:
+            raise ValueError(f"rule='quadratic': {likelihood!r} has no quadratic bound; use rule='vi'")
+        return Site(*bound(y, moments))

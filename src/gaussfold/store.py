@@ -1,0 +1,257 @@
+"""Model files: named arrays and one JSON header in the safetensors format.
+
+No pickle: loading a file can only ever build one of the classes in :data:`KINDS`. A file is written
+beside its target, synced and renamed, so a crash leaves the old file or the new one, never a
+mixture. A SHA-256 over the header and every array refuses what was truncated or altered by accident;
+it is not a signature, so it proves nothing about who wrote the file.
+
+What can be stored implements ``state() -> dict[str, ndarray]`` and either
+
+* ``from_state(arrays)`` (a belief: the arrays are everything), or
+* ``store_header() -> dict`` and ``from_store(header, arrays)`` (a model with parameters). The header
+  must survive ``json``; `gaussfold.store_codecs` has helpers for labels and random states.
+
+Layout of a file, format version 1::
+
+    metadata["gaussfold"]         JSON: {"format", "kind", "version", "fortran", "model"}
+    metadata["gaussfold.sha256"]  digest of that text, then of each array's name, dtype, shape, bytes
+    tensors                       state(), C order; "fortran" lists the arrays that were Fortran-ordered
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_bytes
+
+import gaussfold
+from gaussfold.atomic import write_atomically
+from gaussfold.store_codecs import decode_labels, decode_rng, encode_labels, encode_rng
+
+__all__ = [
+    "KINDS",
+    "StoreError",
+    "decode_labels",
+    "decode_rng",
+    "encode_labels",
+    "encode_rng",
+    "load",
+    "save",
+]
+
+Arrays: TypeAlias = dict[str, np.ndarray[Any, Any]]
+Header: TypeAlias = dict[str, Any]
+Migration: TypeAlias = Callable[[str, Header, Arrays], tuple[Header, Arrays]]
+
+FORMAT = 1
+"""Version of what is written. Raise it, and add a migration, when any kind changes its arrays or header."""
+
+KINDS: dict[str, str] = {
+    "DenseGaussian": "gaussfold.beliefs.dense",
+    "StreamingClassifier": "gaussfold.estimators",
+    "StreamingPoissonRegressor": "gaussfold.estimators",
+    "StreamingRegressor": "gaussfold.estimators",
+}
+"""What a file may contain: class name -> the module to import it from. A new kind is one line here."""
+
+MIGRATIONS: dict[int, Migration] = {}
+"""Version -> ``(kind, model header, arrays)`` brought up to the next version, so old files keep loading."""
+
+_RESTORE = "restore it from a copy, or save the model again"
+_OTHER_FILE = "give the path of a file written by gaussfold.save"
+_HEADER_KEY = "gaussfold"
+_DIGEST_KEY = "gaussfold.sha256"
+_DTYPES = (
+    *("float64", "float32", "float16", "bool"),
+    *("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"),
+)
+
+
+class StoreError(ValueError):
+    """A model file, or a path for one, that cannot be used."""
+
+
+class MissingFileError(StoreError, FileNotFoundError):
+    """There is no such file or directory; ``except FileNotFoundError`` catches it too."""
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a belief or an estimator to ``path``, whole or not at all.
+
+    Parameters
+    ----------
+    model
+        A belief or an estimator of this package. Saving does not change it.
+    path
+        The file to create or to replace. Its directory must exist; a symbolic link is followed, and an
+        existing file keeps its permissions.
+
+    Raises
+    ------
+    StoreError
+        The model is not of a kind that can be stored, or ``path`` cannot be a file.
+    OSError
+        The disk is full, or the directory cannot be written. The old file is as it was.
+
+    Examples
+    --------
+    >>> import gaussfold as gf, tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "belief.safetensors")
+    >>> gf.save(gf.DenseGaussian.isotropic(2, std=0.7), path)
+    >>> gf.load(path).variance()
+    array([0.49, 0.49])
+    """
+    target = Path(os.path.realpath(path))
+    _check_target(target)
+    write_atomically(target, _serialise(model))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read back what `save` wrote; a loaded model continues its stream bit for bit.
+
+    Raises
+    ------
+    StoreError
+        ``path`` is missing, a directory, truncated, altered, not a gaussfold file, or written by a later
+        version. The message says which.
+    """
+    file = Path(path)
+    text, digest, arrays = _read(file)
+    header = _parse(file, text)
+    if digest != _digest(text, arrays):
+        raise _refusal(file, "its contents do not match its checksum: it was altered or damaged", _RESTORE)
+    return _build(file, header, arrays)
+
+
+def _build(file: Path, header: Header, arrays: Arrays) -> Any:
+    """Make the object of an intact file: memory order restored, brought up to date, handed to its class."""
+    kind, model = header["kind"], header["model"]
+    try:
+        for name in header["fortran"]:
+            # BLAS may round differently for another memory order, and "bit for bit" is a promise.
+            arrays[name] = np.asfortranarray(arrays[name])
+        for version in range(header["format"], FORMAT):
+            model, arrays = MIGRATIONS[version](kind, model, arrays)
+        cls = _resolve(file, kind)
+        return cls.from_store(model, arrays) if hasattr(cls, "from_store") else cls.from_state(arrays)
+    except StoreError:
+        raise
+    except (KeyError, TypeError, ValueError) as error:
+        found = f"its contents do not make a {kind}: {error!r}"
+        raise _refusal(file, found, "save the model again") from error
+
+
+def _serialise(model: Any) -> bytes:
+    kind = type(model).__name__
+    if kind not in KINDS or getattr(importlib.import_module(KINDS[kind]), kind) is not type(model):
+        allowed = ", ".join(sorted(KINDS))
+        msg = f"model: {type(model).__module__}.{kind} cannot be stored; allowed are {allowed}"
+        raise StoreError(msg)
+    header = model.store_header() if hasattr(model, "store_header") else {}
+    arrays = {name: np.asarray(value) for name, value in model.state().items()}
+    for name, value in arrays.items():
+        if value.dtype.name not in _DTYPES:
+            allowed = ", ".join(_DTYPES)
+            msg = f"model: array {name!r} of {kind} has dtype {value.dtype}; allowed are {allowed}"
+            raise StoreError(msg)
+    document = {
+        "format": FORMAT,
+        "kind": kind,
+        "version": gaussfold.__version__,
+        "fortran": sorted(name for name, value in arrays.items() if _is_fortran(value)),
+        "model": header,
+    }
+    try:
+        text = json.dumps(document)
+    except (TypeError, ValueError) as error:
+        msg = f"model: a parameter of {kind} cannot be JSON ({error}); use plain numbers and strings"
+        raise StoreError(msg) from error
+    # safetensors copies raw memory, whatever the strides: it must get C order and native bytes.
+    plain = {name: np.asarray(a, a.dtype.newbyteorder("="), order="C") for name, a in arrays.items()}
+    metadata = {_HEADER_KEY: text, _DIGEST_KEY: _digest(text, plain)}
+    return bytes(to_bytes(plain, metadata=metadata))
+
+
+def _is_fortran(array: np.ndarray[Any, Any]) -> bool:
+    return bool(array.flags.f_contiguous and not array.flags.c_contiguous)
+
+
+def _digest(text: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> str:
+    """SHA-256 of the header text and of every array with its name, dtype and shape."""
+    hasher = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        hasher.update(f"\n{name!r} {array.dtype.name} {array.shape}\n".encode())
+        hasher.update(array.reshape(-1).view(np.uint8).data)
+    return hasher.hexdigest()
+
+
+def _check_target(target: Path) -> None:
+    if not target.parent.is_dir():
+        msg = f"path: {str(target)!r}: the directory {str(target.parent)!r} does not exist; create it first"
+        raise MissingFileError(msg)
+    if target.is_dir():
+        raise _refusal(target, "it is a directory", "give the name of a file inside it")
+    if target.exists() and not target.is_file():
+        raise _refusal(target, "it is not a regular file", "give the name of a file to create or replace")
+
+
+def _read(file: Path) -> tuple[str, str, Arrays]:
+    """Header text, stored digest and arrays, in C order and owned by the caller."""
+    if not file.exists():
+        msg = f"path: {str(file)!r} does not exist; give the path of a file written by gaussfold.save"
+        raise MissingFileError(msg)
+    if not file.is_file():
+        found = "it is a directory" if file.is_dir() else "it is not a regular file"
+        raise _refusal(file, found, _OTHER_FILE)
+    with file.open("rb"):
+        pass  # a file that cannot be opened is an OSError with its own errno, not a bad model file
+    try:
+        with safe_open(file, framework="np") as content:
+            metadata = content.metadata() or {}
+            if _HEADER_KEY not in metadata or _DIGEST_KEY not in metadata:
+                raise _refusal(file, f"a safetensors file without {_HEADER_KEY!r} metadata", _OTHER_FILE)
+            names = list(content.keys())
+            arrays = {name: np.array(content.get_tensor(name), order="C") for name in names}
+    except SafetensorError as error:
+        raise _refusal(file, f"truncated, damaged or no safetensors file ({error})", _RESTORE) from error
+    return metadata[_HEADER_KEY], metadata[_DIGEST_KEY], arrays
+
+
+def _parse(file: Path, text: str) -> Header:
+    """Check the header's shape and version; only a known version is worth a checksum."""
+    damaged = _refusal(file, "its header is damaged", _RESTORE)
+    try:
+        header = json.loads(text)
+    except ValueError as error:
+        raise damaged from error
+    if not isinstance(header, dict) or type(header.get("format")) is not int:
+        raise damaged
+    version, oldest = header["format"], min([FORMAT, *MIGRATIONS])
+    if version > FORMAT:
+        found = f"format {version}, written by gaussfold {header.get('version')}"
+        limits = f"this is gaussfold {gaussfold.__version__}, which reads formats {oldest} to {FORMAT}"
+        raise _refusal(file, f"{found}; {limits}", "upgrade gaussfold")
+    if version < oldest or not {"kind", "fortran", "model"} <= header.keys():
+        raise damaged
+    return header
+
+
+def _resolve(file: Path, kind: str) -> Any:
+    if kind not in KINDS:
+        raise _refusal(
+            file, f"it holds a {kind!r}; this gaussfold knows {', '.join(sorted(KINDS))}", "upgrade gaussfold"
+        )
+    return getattr(importlib.import_module(KINDS[kind]), kind)
+
+
+def _refusal(path: Path, found: str, remedy: str) -> StoreError:
+    return StoreError(f"path: {str(path)!r}: {found}; {remedy}")

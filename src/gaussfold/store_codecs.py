@@ -1,0 +1,123 @@
+"""Labels and random states as JSON, exactly: what a model file's header needs besides plain numbers."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Json: TypeAlias = Any
+_LABEL_KINDS = "iufbUO"
+_BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+
+
+def encode_labels(labels: np.ndarray[Any, Any]) -> Json:
+    """Turn a 1-D array of labels into JSON of which `decode_labels` makes the same array, dtype included.
+
+    Parameters
+    ----------
+    labels
+        Integers, floats, booleans, strings, or an object array of such.
+
+    Examples
+    --------
+    >>> encode_labels(np.array(["no", "yes"]))
+    {'dtype': '<U3', 'values': ['no', 'yes']}
+    >>> decode_labels(encode_labels(np.array([False, True])))
+    array([False,  True])
+    """
+    array = np.asarray(labels)
+    if array.ndim != 1:
+        msg = f"labels: shape {array.shape}; a one-dimensional array is needed"
+        raise ValueError(msg)
+    if array.dtype.kind not in _LABEL_KINDS or (array.dtype.itemsize > 8 and array.dtype.kind == "f"):
+        msg = f"labels: dtype {array.dtype}; allowed are integers, floats up to 64 bits, booleans and strings"
+        raise ValueError(msg)
+    values = [value.item() if isinstance(value, np.generic) else value for value in array.tolist()]
+    for row, value in enumerate(values):
+        if not isinstance(value, str | bool | int | float):
+            msg = f"labels: row {row} is {value!r}; allowed are integers, floats, booleans and strings"
+            raise ValueError(msg)  # noqa: TRY004 - a bad value inside an array, not a bad argument type
+    return {"dtype": array.dtype.str, "values": values}
+
+
+def decode_labels(document: Json) -> np.ndarray[Any, Any]:
+    """Return the array that `encode_labels` was given."""
+    dtype = np.dtype(document["dtype"])
+    if dtype.kind not in _LABEL_KINDS:
+        msg = f"labels: dtype {dtype}; allowed are integers, floats, booleans and strings"
+        raise ValueError(msg)
+    labels = np.empty(len(document["values"]), dtype)
+    labels[:] = document["values"]
+    return labels
+
+
+def encode_rng(random_state: Any) -> Json:
+    """``None``, a seed, a ``Generator`` or a ``RandomState`` as JSON, with everything it will ever draw.
+
+    The seed sequence goes along, so that ``spawn`` continues too.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(3)
+    >>> twin = decode_rng(encode_rng(rng))
+    >>> bool((rng.normal(size=4) == twin.normal(size=4)).all())
+    True
+    """
+    if random_state is None:
+        return None
+    if isinstance(random_state, int | np.integer) and not isinstance(random_state, bool):
+        return int(random_state)
+    if isinstance(random_state, np.random.Generator):
+        bits = random_state.bit_generator
+        _check_bit_generator(type(bits).__name__)
+        seeds = getattr(bits, "seed_seq", None)
+        spawn = seeds.state if isinstance(seeds, np.random.SeedSequence) else None
+        return {"type": "Generator", "state": _plain(bits.state), "seeds": _plain(spawn)}
+    if isinstance(random_state, np.random.RandomState):
+        state: dict[str, Any] = dict(random_state.get_state(legacy=False))
+        _check_bit_generator(state["bit_generator"])
+        return {"type": "RandomState", "state": _plain(state)}
+    msg = f"random_state: {random_state!r}; allowed are None, an integer, a Generator and a RandomState"
+    raise ValueError(msg)
+
+
+def decode_rng(document: Json) -> Any:
+    """Return the random state that `encode_rng` was given, about to draw the same numbers."""
+    if document is None or isinstance(document, int):
+        return document
+    state = _arrays(document["state"])
+    _check_bit_generator(state["bit_generator"])
+    family = getattr(np.random, state["bit_generator"])
+    if document["type"] == "RandomState":
+        old = np.random.RandomState(family())
+        old.set_state(state)
+        return old
+    seeds = document["seeds"]
+    bits = family(np.random.SeedSequence(**seeds) if seeds is not None else None)
+    bits.state = state
+    return np.random.Generator(bits)
+
+
+def _check_bit_generator(name: str) -> None:
+    if name not in _BIT_GENERATORS:
+        msg = f"random_state: bit generator {name!r}; allowed are {', '.join(_BIT_GENERATORS)}"
+        raise ValueError(msg)
+
+
+def _plain(value: Any) -> Json:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, np.ndarray):
+        return {"dtype": value.dtype.str, "array": value.tolist()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _arrays(value: Json) -> Any:
+    if isinstance(value, dict):
+        if value.keys() == {"dtype", "array"}:
+            return np.array(value["array"], dtype=value["dtype"])
+        return {key: _arrays(item) for key, item in value.items()}
+    return value

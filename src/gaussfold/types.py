@@ -1,0 +1,30 @@
+"""Small immutable records that travel between the four nouns."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[np.float64]
+ArrayLike: TypeAlias = Any
+"""Whatever ``numpy.asarray`` takes, a SciPy CSR matrix or a dataframe."""
+
+
+class Moments(NamedTuple):
+    """Mean and variance (never a standard deviation) of a scalar per row, usually of ``f = x'θ``."""
+
+    mean: Array
+    variance: Array
+
+
+class Site(NamedTuple):
+    """The Gaussian that stands in for one likelihood, as seen from a point ``m``.
+
+    ``gradient`` is J and ``curvature`` is H ≤ 0 (for a log-concave likelihood) of the surrogate
+    log likelihood at ``m``: precision ``-H``, shift ``J - H m``.
+    """
+
+    gradient: Array
+    curvature: Array

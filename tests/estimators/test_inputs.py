@@ -1,0 +1,204 @@
+"""What X may be, and how bad rows are refused."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from gaussfold import StreamingClassifier, StreamingPoissonRegressor, StreamingRegressor
+from tests.estimators.streams import MODELS, labels, rows, same_state
+
+NAMES = ["age", "height", "weight", "income"]
+FRAMES = {
+    "pandas": lambda X: pd.DataFrame(X, columns=NAMES),
+    "polars": lambda X: pl.DataFrame(X, schema=NAMES),
+    "pyarrow": lambda X: pa.table({name: X[:, j] for j, name in enumerate(NAMES)}),
+}
+SPARSE = {
+    "csr_matrix": sp.csr_matrix,
+    "csr_array": sp.csr_array,
+    "csc_array": sp.csc_array,
+    "coo_matrix": sp.coo_matrix,
+    "lil_array": sp.lil_array,
+}
+PLAIN = {
+    "fortran": np.asfortranarray,
+    "list": lambda X: X.tolist(),
+    "strided": lambda X: np.repeat(X, 2, axis=0)[::2],
+    "object": lambda X: X.astype(object),
+}
+
+
+@pytest.fixture
+def data():
+    X = rows()
+    return X, labels("classes", X)
+
+
+@pytest.mark.parametrize("make", [*FRAMES.values(), *PLAIN.values()], ids=[*FRAMES, *PLAIN])
+def test_every_container_gives_the_array_s_model(make, data):
+    X, y = data
+    model = clone(MODELS["classes"]).fit(X, y)
+    other = clone(MODELS["classes"]).fit(make(X), y)
+    assert same_state(model, other)
+    np.testing.assert_array_equal(other.predict_proba(make(X)), model.predict_proba(X))
+    first, second = clone(MODELS["classes"]), clone(MODELS["classes"])
+    for part in (slice(0, 25), slice(25, 60)):
+        first.partial_fit(X[part], y[part], classes=np.unique(y))
+        second.partial_fit(make(X[part]), y[part], classes=np.unique(y))
+    assert same_state(first, second)
+
+
+@pytest.mark.parametrize("make", SPARSE.values(), ids=SPARSE)
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_sparse_rows_give_the_dense_model(make, fit_intercept):
+    X = rows() * (np.random.default_rng(8).random((60, 4)) < 0.4)
+    y = labels("gaussian", X)
+    dense = clone(MODELS["gaussian"]).set_params(fit_intercept=fit_intercept).fit(X, y)
+    sparse = clone(dense).fit(make(X), y)
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-12)
+    np.testing.assert_allclose(sparse.posterior_.cov, dense.posterior_.cov, rtol=1e-12, atol=1e-14)
+    for got, want in zip(
+        sparse.predict(make(X), return_std=True), dense.predict(X, return_std=True), strict=True
+    ):
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(
+        sparse.sample_latent(make(X), 3, rng=1), dense.sample_latent(X, 3, rng=1), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
+def test_column_names_are_kept_and_checked(make, data):
+    X, y = data
+    model = StreamingClassifier().fit(make(X), y)
+    assert model.feature_names_in_.tolist() == NAMES
+    assert model.feature_names_in_.dtype == object
+    swapped = make(X)
+    order = ["height", "age", "weight", "income"]
+    swapped = swapped.select(order) if hasattr(swapped, "select") else swapped[order]
+    for call in (model.predict, model.predict_latent, lambda X: model.partial_fit(X, y)):
+        with pytest.raises(ValueError, match="same order"):
+            call(swapped)
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        model.predict(X)
+
+
+def test_names_of_one_make_match_those_of_another(data):
+    X, y = data
+    model = StreamingClassifier().fit(FRAMES["polars"](X), y)
+    again = model.predict_proba(FRAMES["pyarrow"](X))
+    np.testing.assert_array_equal(again, model.predict_proba(FRAMES["pandas"](X)))
+
+
+def test_mixed_numeric_columns():
+    frame = pl.DataFrame({"a": [1, 2, 3], "b": [True, False, True], "c": [0.5, 1.5, -2.5]})
+    X = np.array([[1, 1, 0.5], [2, 0, 1.5], [3, 1, -2.5]])
+    model = StreamingRegressor().fit(frame, [1.0, 2.0, 0.3])
+    assert same_state(model, StreamingRegressor().fit(X, [1.0, 2.0, 0.3]))
+    assert same_state(model, StreamingRegressor().fit(frame.to_pandas(), [1.0, 2.0, 0.3]))
+    assert same_state(model, StreamingRegressor().fit(frame.to_arrow(), [1.0, 2.0, 0.3]))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(
+    "make", [*FRAMES.values(), sp.csr_array, sp.csc_matrix, np.asarray], ids=[*FRAMES, "csr", "csc", "array"]
+)
+def test_the_first_bad_entry_is_named(make, bad, data):
+    X, y = data
+    X[[31, 7, 7], [0, 2, 3]] = bad
+    what = "NaN" if np.isnan(bad) else "infinity"
+    with pytest.raises(ValueError, match=f"X contains {what} at row 7, column 2"):
+        StreamingClassifier().fit(make(X), y)
+
+
+def test_a_bad_entry_in_a_frame_is_named_by_its_column():
+    frame = pl.DataFrame({"age": [31, None, 20], "height": [1.7, 1.6, 1.9]})
+    for make in (frame, frame.to_pandas(), frame.to_arrow()):
+        with pytest.raises(ValueError, match=r"NaN at row 1, column 0 \('age'\)"):
+            StreamingRegressor().fit(make, [0.0, 1.0, 2.0])
+
+
+def test_text_columns_are_named():
+    frame = pl.DataFrame({"age": [31, 5, 20], "city": ["Bonn", "Lyon", "Oslo"]})
+    for make in (frame, frame.to_pandas(), frame.to_arrow()):
+        with pytest.raises(ValueError, match=r"column 'city' .* does not hold numbers"):
+            StreamingRegressor().fit(make, [0.0, 1.0, 2.0])
+
+
+def test_lazy_and_ambiguous_frames_are_refused(data):
+    X, y = data
+    with pytest.raises(ValueError, match=r"X is a lazy frame; collect it first"):
+        StreamingClassifier().fit(FRAMES["polars"](X).lazy(), y)
+    with pytest.raises(ValueError, match="more than one column named 'age'"):
+        StreamingClassifier().fit(pd.DataFrame(X, columns=["age", "age", "b", "c"]), y)
+
+
+def test_huge_but_finite_entries_are_fine():
+    X = np.array([[1e308, 1e308], [-1.0, 2.0]])  # their sum overflows
+    model = StreamingRegressor(prior_std=1e-300).fit(X, [0.0, 1.0])
+    assert np.isfinite(model.coef_).all()
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1.0, -0.5, 1.0], r"sample_weight\[1\] = -0\.5; weights must be finite and >= 0"),
+        ([1.0, 1.0, np.nan], r"sample_weight\[2\] = nan"),
+        ([np.inf, 1.0, 1.0], r"sample_weight\[0\] = inf"),
+        ([1.0, 1.0], r"sample_weight has shape \(2,\), expected \(3,\)"),
+        ([[1.0], [1.0], [1.0]], r"sample_weight has shape \(3, 1\)"),
+        (["a", "b", "c"], "sample_weight must be numbers"),
+        ([0.0, 0.0, 0.0], "sample_weight is zero on every row"),
+    ],
+)
+def test_bad_weights(weight, message):
+    with pytest.raises(ValueError, match=message):
+        StreamingRegressor().fit([[1.0], [2.0], [3.0]], [0.0, 1.0, 2.0], sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("model", "y", "message"),
+    [
+        (StreamingRegressor(), [0.0, np.inf, 1.0], r"y\[1\] = inf"),
+        (StreamingRegressor(), [0.0, "x", 1.0], r"y\[1\] = 'x' is not a number"),
+        (StreamingRegressor(), [np.nan, None, np.nan], "y has no row with a label"),
+        (StreamingRegressor(), None, "requires y to be passed, but the target y is None"),
+        (StreamingRegressor(), [0.0, 1.0], "y has 2 labels but X has 3 rows"),
+        (StreamingRegressor(), [1j, 2j, 3j], "y|omplex"),
+        (StreamingRegressor(), np.array([1j, 2j, 3j]), "Complex data not supported"),
+        (
+            StreamingPoissonRegressor(),
+            [0, 3, -1],
+            r"y\[2\] = -1\.0: Poisson labels must be whole numbers >= 0",
+        ),
+        (StreamingPoissonRegressor(), [0, 2.5, 1], r"y\[1\] = 2\.5"),
+        (StreamingPoissonRegressor(target="rate"), [0, 2.5, -0.1], r"y\[2\] = -0\.1"),
+        (StreamingPoissonRegressor(dispersion=2.0), [0, 2.5, 1], r"y\[1\] = 2\.5"),
+        (StreamingClassifier(), [1, 1, 1], "one class only"),
+        (StreamingClassifier(), ["a", np.nan, "a"], "one class only"),
+    ],
+)
+def test_bad_labels(model, y, message):
+    with pytest.raises(ValueError, match=message):
+        clone(model).fit([[1.0], [2.0], [3.0]], y)
+
+
+def test_columns_of_labels_from_any_library():
+    X = rows(5)
+    want = StreamingRegressor().fit(X, [1.0, 2.0, np.nan, 0.5, -1.0])
+    values = [1.0, 2.0, None, 0.5, -1.0]
+    for y in (
+        values,
+        pd.Series(values),
+        pd.Series(values, dtype="Float64"),
+        pd.Series([1.0, 2.0, pd.NA, 0.5, -1.0], dtype=object),
+        pl.Series(values),
+        pa.chunked_array([values]),
+    ):
+        assert same_state(StreamingRegressor().fit(X, y), want)
+    for w in (pd.Series([2.5] * 5), pl.Series([2.5] * 5), [2.5] * 5, 2.5):
+        got = StreamingRegressor().fit(X, values, sample_weight=w)
+        assert same_state(got, StreamingRegressor().fit(X, values, sample_weight=np.full(5, 2.5)))
