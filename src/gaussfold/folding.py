@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,31 +19,26 @@ FoldResult = Trace
 """Per row, *before* learning it: ``mean`` and ``variance`` of f = x'θ and ``log_predictive``; and the sites."""
 
 
-@dataclass(frozen=True)
-class Recipe:
-    """A likelihood, a rule and an at that go together."""
+class Recipe(NamedTuple):
+    """A likelihood, a rule and an at that go together, and how the engine reads them."""
 
     likelihood: Likelihood
     rule: AnyRule
     at: At
+    program: tuple[int, float, float, int, float, int]
 
-    @classmethod
-    def of(cls, likelihood: Likelihood, rule: str | AnyRule, at: str | At) -> Recipe:
-        """Resolve names once, at the door, and refuse what is not defined."""
-        recipe = cls(likelihood, resolve(rule), resolve_at(at))
-        check_defined(recipe.rule, recipe.at, likelihood)
-        return recipe
 
-    @property
-    def program(self) -> tuple[int, float, float, int, float, int]:
-        """The recipe as the engine reads it."""
-        kernel = self.likelihood.kernel
-        if kernel is None:
-            raise ValueError(
-                f"{self.likelihood!r} has no compiled kernel; streaming takes the built-in likelihoods of "
-                "gaussfold.likelihoods"
-            )
-        return (*kernel, self.rule.code, self.rule.alpha, self.at.code)
+@lru_cache(maxsize=256)
+def recipe_of(likelihood: Likelihood, rule: str | AnyRule, at: str | At) -> Recipe:
+    """Resolve names once, at the door, and refuse what is not defined."""
+    rule, at = resolve(rule), resolve_at(at)
+    check_defined(rule, at, likelihood)
+    if likelihood.kernel is None:
+        raise ValueError(
+            f"likelihood={likelihood!r} has no compiled kernel; streaming takes the built-in likelihoods of "
+            "gaussfold.likelihoods"
+        )
+    return Recipe(likelihood, rule, at, (*likelihood.kernel, rule.code, rule.alpha, at.code))
 
 
 def fold(
@@ -92,7 +87,7 @@ def fold(
     >>> print(belief.mean, belief.cov, result.variance)
     [0.5] [[0.33333333]] [1. 0.5]
     """
-    recipe = Recipe.of(likelihood, rule, at)
+    recipe = recipe_of(likelihood, rule, at)
     rows, labels, weight = check(likelihood, X, y, belief.dim, sample_weight)
     trace: FoldResult = belief.absorb_stream(
         rows, labels, weight, recipe.program, dynamics=dynamics, block_size=block_size

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gaussfold.folding import FoldResult, Recipe
+from gaussfold.folding import FoldResult, recipe_of
 from gaussfold.observations import check
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.at import At
@@ -44,7 +44,7 @@ def sweep(
     -------
     The marginals *without* each row's own site (leave-one-out, as far as the sites go), and the new sites.
     """
-    recipe = Recipe.of(likelihood, rule, at)
+    recipe = recipe_of(likelihood, rule, at)
     if n_sweeps < 0:
         raise ValueError(f"n_sweeps={n_sweeps!r}: a whole number >= 0 is needed")
     rows, labels, weight = check(likelihood, X, y, belief.dim, sample_weight)

@@ -20,11 +20,12 @@ def test_an_exact_posterior_has_nothing_to_hide():
 def test_a_good_approximation_is_told_from_a_bad_one():
     y = labels("binary", X)
     good = clone(MODELS["binary"]).fit(X, y, refine=20)
-    assert good.diagnose(X, y, rng=1).khat < 0.5
+    assert good.diagnose(X, y, rng=1).reliable
+    assert good.diagnose(X, y, rng=1).effective_sample_size > 1800
     # a belief that has been made far too sure of itself
     bad = clone(MODELS["binary"]).fit(X, y)
     bad._beliefs = [type(good.posterior_)(good.posterior_.mean + 1.0, good.posterior_.cov / 50)]
-    assert bad.diagnose(X, y, rng=1).khat > 0.7
+    assert not bad.diagnose(X, y, rng=1).reliable
 
 
 def test_one_diagnosis_per_class():

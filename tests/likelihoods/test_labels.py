@@ -60,9 +60,9 @@ def test_parameters_must_be_positive(family, good, argument, bad):
 
 
 def test_unknown_options():
-    with pytest.raises(ValueError, match="link='cauchit'.*'logit', 'probit'"):
+    with pytest.raises(ValueError, match=r"link='cauchit'.*'logit', 'probit'"):
         lk.Bernoulli(link="cauchit")
-    with pytest.raises(ValueError, match="expectation='exact'.*'quadrature', 'probit'"):
+    with pytest.raises(ValueError, match=r"expectation='exact'.*'quadrature', 'probit'"):
         lk.Bernoulli(expectation="exact")
-    with pytest.raises(ValueError, match="expectation='probit' with link='probit'.*'quadrature'"):
+    with pytest.raises(ValueError, match=r"expectation='probit' with link='probit'.*'quadrature'"):
         lk.Bernoulli("probit", "probit")

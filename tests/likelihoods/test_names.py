@@ -51,11 +51,11 @@ def test_resolve_refuses(bad):
 
 
 def test_from_config_refuses():
-    with pytest.raises(ValueError, match="name='Cauchy'.*'Gaussian'.*'StudentT'"):
+    with pytest.raises(ValueError, match=r"name='Cauchy'.*'Gaussian'.*'StudentT'"):
         lk.from_config({"name": "Cauchy"})
-    with pytest.raises(ValueError, match="likelihood Gaussian .*'sigma'"):
+    with pytest.raises(ValueError, match=r"likelihood Gaussian .*'sigma'"):
         lk.from_config({"name": "Gaussian", "sigma": 0.7})
-    with pytest.raises(ValueError, match="std=-0.7"):
+    with pytest.raises(ValueError, match=r"std=-0\.7"):
         lk.from_config({"name": "Gaussian", "std": -0.7})
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import cache
 
 import mpmath as mp
 import numpy as np
@@ -43,7 +44,7 @@ def exact_log_density(config: dict, y: float, f: mp.mpf) -> mp.mpf:
         log_norm = mp.loggamma((df + 1) / 2) - mp.loggamma(df / 2) - mp.log(df * mp.pi * scale**2) / 2
         return log_norm - (df + 1) / 2 * mp.log1p(((y - f) / scale) ** 2 / df)
     r, mu = mp.mpf(config["dispersion"]), mp.exp(f)
-    coefficient = mp.loggamma(y + r) - mp.loggamma(r) - mp.loggamma(y + 1)
+    coefficient = mp.log(mp.rf(r, y) / mp.factorial(y))  # r (r + 1) ... (r + y - 1) / y!
     return coefficient - r * mp.log1p(mu / r) + y * (f - mp.log(r + mu))
 
 
@@ -210,6 +211,10 @@ def panels(config: dict, y: float, m: float, v: float, peak: bool = False) -> np
         around = (top - m) / s + width * np.arange(-40.0, 41.0)
         edges = np.append(edges, around)
         low, high = min(low, around[0]), max(high, around[-1])
+    elif peak:  # with many degrees of freedom a far label pulls as a Gaussian would
+        towards = float(np.clip(bends[0], -400.0, 400.0))
+        low, high = min(low, towards - 40.0), max(high, towards + 40.0)
+        edges = np.concatenate([np.arange(np.floor(low), high), bends])
     return np.unique(edges[(edges >= low) & (edges <= high)])
 
 
@@ -226,7 +231,7 @@ def peak_of_product(config: dict, y: float, m: float, v: float) -> float:
     while slope(far) * step > 0:
         step *= 2
         near, far = far, far + step
-    for _ in range(200):
+    for _ in range(80):
         middle = 0.5 * (near + far)
         near, far = (middle, far) if slope(middle) * step > 0 else (near, middle)
     return 0.5 * (near + far)
@@ -275,6 +280,12 @@ def expectations(config: dict, y: float, m: float, v: float) -> Expectations:
 
 def log_probabilities(config: dict, m: float, v: float) -> tuple[float, float]:
     """log P(y = 1) and log P(y = 0); the one near zero from its complement."""
+    return _log_probabilities(config["link"], m, v)
+
+
+@cache
+def _log_probabilities(link: str, m: float, v: float) -> tuple[float, float]:
+    config = {"name": "Bernoulli", "link": link}
     log_one, log_zero = log_evidence(config, 1.0, m, v), log_evidence(config, 0.0, m, v)
     if log_one > log_zero:
         return float(np.log1p(-np.exp(log_zero))), log_zero
@@ -288,7 +299,7 @@ def predictive(config: dict, m: float, v: float) -> tuple[float, float, float]:
         return m, v + config["std"] ** 2, v
     if name == "StudentT":
         df = config["df"]
-        return m, v + config["scale"] ** 2 * df / (df - 2), v
+        return m, v + config["scale"] ** 2 * df / (df - 2) if df > 2 else np.inf, v
     if name == "Bernoulli":
         log_one, log_zero = log_probabilities(config, m, v)
         g = special.expit if config["link"] == "logit" else special.ndtr

@@ -65,7 +65,8 @@ def static_pass(
     length = block_length(dim, block_size)
     if n == 0:
         return mean, factor
-    factor = factor.copy()
+    if n > 1:  # a single row fails before it changes anything
+        factor = factor.copy()
     if length == 1 or (block_size is None and (dim <= DIRECT_DIM or n <= DIRECT_ROWS)):
         rows = dense_rows(X, 0, n)
         delta = np.zeros(dim)

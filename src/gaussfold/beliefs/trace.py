@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from gaussfold.types import Array
 
 
-@dataclass(frozen=True)
-class Trace:
+class Trace(NamedTuple):
     """Per row of a pass: the marginal before learning, its score, and the site that was absorbed."""
 
     mean: Array
@@ -26,14 +25,7 @@ class Trace:
 
     def rows(self, start: int, stop: int) -> Trace:
         """Views of some rows: writing to them writes here."""
-        part = slice(start, stop)
-        return Trace(
-            self.mean[part],
-            self.variance[part],
-            self.log_predictive[part],
-            self.site_precision[part],
-            self.site_shift[part],
-        )
+        return Trace(*(column[start:stop] for column in self))
 
 
 class RowError(ValueError):

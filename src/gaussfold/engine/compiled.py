@@ -30,13 +30,22 @@ def _engine_stamp() -> str:
     return digest.hexdigest()
 
 
-def compiled(function: F) -> F:
-    """Compile ``function`` with NumPy's error model (1/0 is inf), cached under the engine's stamp."""
-    dispatcher = njit(cache=True, error_model="numpy", nogil=True)(function)
+def _compile(function: F, **options: Any) -> F:
+    dispatcher = njit(cache=True, error_model="numpy", nogil=True, **options)(function)
     cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
     if hasattr(cache_file, "_source_stamp"):  # a Numba without it falls back to per-file stamps
         cache_file._source_stamp = _engine_stamp()
     return dispatcher  # type: ignore[no-any-return]
+
+
+def compiled(function: F) -> F:
+    """Compile ``function`` with NumPy's error model (1/0 is inf), cached under the engine's stamp."""
+    return _compile(function)
+
+
+def compiled_reduction(function: F) -> F:
+    """As :func:`compiled`, and sums may be reordered: strict order forbids vector instructions."""
+    return _compile(function, fastmath={"reassoc", "contract"})
 
 
 class _Announcer(event.Listener):  # type: ignore[misc]

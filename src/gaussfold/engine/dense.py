@@ -19,6 +19,7 @@ import numpy as np
 from gaussfold.engine.compiled import compiled
 from gaussfold.engine.evaluate import log_predictive
 from gaussfold.engine.sites import visit
+from gaussfold.engine.vectors import dot
 
 
 @compiled
@@ -65,9 +66,7 @@ def absorb_rows(
                 mean += c * delta[r]
                 for q in range(k):
                     b[q] += c * factor[r, q]
-        variance = 0.0
-        for q in range(k):
-            variance += b[q] * b[q]
+        variance = dot(b, b)
         out_mean[i] = mean
         out_variance[i] = variance
         if math.isnan(y[i]):
@@ -95,11 +94,8 @@ def absorb_rows(
         root = math.sqrt(grown)
         kappa = change / (root * (root + 1.0))  # = (1 - 1/root)/variance without cancellation
         for r in range(k):
-            total = 0.0
-            for q in range(k):
-                total += factor[r, q] * b[q]
-            u[r] = total
-            delta[r] += total * gain
+            u[r] = dot(factor[r], b)
+            delta[r] += u[r] * gain
         for r in range(k):
             scale = kappa * u[r]
             if scale != 0.0:
@@ -113,10 +109,7 @@ def _forward_solve(lower: np.ndarray, right: np.ndarray) -> np.ndarray:
     """L⁻¹ r by substitution."""
     out = np.empty(right.size)
     for r in range(right.size):
-        total = right[r]
-        for q in range(r):
-            total -= lower[r, q] * out[q]
-        out[r] = total / lower[r, r]
+        out[r] = (right[r] - dot(lower[r, :r], out[:r])) / lower[r, r]
     return out
 
 
@@ -221,12 +214,9 @@ def absorb_rows_walking(
         m0 = 0.0
         variance = 0.0
         for r in range(d):
-            total = 0.0
-            for q in range(d):
-                total += cov[r, q] * rows[i, q]
-            u[r] = total
+            u[r] = dot(cov[r], rows[i])
             m0 += rows[i, r] * mean[r]
-            variance += rows[i, r] * total
+            variance += rows[i, r] * u[r]
         out_mean[i] = m0
         out_variance[i] = variance
         out_log_predictive[i] = math.nan

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
+from gaussfold import rules
 from gaussfold.estimators import settings, storage, validation
 from gaussfold.estimators._readout import Readout
 from gaussfold.folding import FoldResult, fold
@@ -40,14 +40,18 @@ class StreamingEstimator(Readout):
         raise NotImplementedError
 
     def _targets(self, y: ArrayLike, n_rows: int, classes: ArrayLike = None) -> list[Array]:  # noqa: ARG002
-        """One array of numeric labels per belief, NaN where a row has none."""
-        y = validation.numeric_labels(y, n_rows, type(self).__name__)
-        self._likelihood.check_labels(y)
-        return [y]
+        """One array of numeric labels per belief, NaN where a row has none; `fold` will check the values."""
+        return [validation.numeric_labels(y, n_rows, type(self).__name__)]
 
-    def _score(self, results: list[FoldResult], targets: list[Array], weight: Array) -> Array:  # noqa: ARG002
-        """Log predictive density of each learned row (weight > 0) before it was learned."""
-        return np.asarray(results[0].log_predictive[weight > 0])
+    def _score(
+        self,
+        results: list[FoldResult],
+        targets: list[Array],  # noqa: ARG002
+        learned: np.ndarray,
+        weight: Array,  # noqa: ARG002
+    ) -> Array:
+        """Log predictive density of each learned row before it was learned; ``weight`` is theirs alone."""
+        return np.asarray(results[0].log_predictive[learned])
 
     # Learning.
 
@@ -110,7 +114,7 @@ class StreamingEstimator(Readout):
 
     def forget(self, ticks: float = 1) -> Self:
         """Let so many ticks of the clock pass without an observation: forgetting or drift sets in."""
-        check_is_fitted(self)
+        self._require_fitted()
         if settings.number("ticks", ticks) < 0:
             msg = f"ticks must be >= 0, got {ticks!r}"
             raise ValueError(msg)
@@ -130,12 +134,12 @@ class StreamingEstimator(Readout):
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything numeric that was learned, as plain named arrays."""
-        check_is_fitted(self)
+        self._require_fitted()
         return storage.state(self)
 
     def store_header(self) -> dict[str, Any]:
         """Parameters, names, classes and the random generator, as JSON can hold them."""
-        check_is_fitted(self)
+        self._require_fitted()
         return storage.header(self)
 
     @classmethod
@@ -143,9 +147,6 @@ class StreamingEstimator(Readout):
         """Rebuild, bit for bit, the model that `state` and `store_header` describe."""
         model: Self = storage.rebuild(cls, header, arrays)
         return model
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_beliefs")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -168,6 +169,7 @@ class StreamingEstimator(Readout):
     def _prepare(self) -> None:
         self._settings = settings.resolve(self, self.n_features_in_)
         self._likelihood = self._resolve_likelihood()
+        rules.check_defined(self._settings.rule, self._settings.at, self._likelihood)
         self._rng = settings.generator(self.random_state)
         self._parameters = storage.parameters(self)
         self._loss = (0.0, 0.0)
@@ -177,17 +179,18 @@ class StreamingEstimator(Readout):
         """More rows, or the first ones."""
         if not self.__sklearn_is_fitted__():
             return self._begin(X)
+        now = vars(self)
         for name, value in self._parameters.items():
-            if not storage.same(getattr(self, name), value):
+            if now[name] is not value and not storage.same(now[name], value):
                 msg = (
-                    f"{name}={getattr(self, name)!r} was {value!r} when learning began; "
+                    f"{name}={now[name]!r} was {value!r} when learning began; "
                     "start over with fit, or use a new estimator"
                 )
                 raise ValueError(msg)
         return validation.rows(self, X, reset=False)
 
     def _check_refine(self, refine: int) -> None:
-        if refine and self._settings.fold_options["dynamics"] is not None:
+        if refine and self._settings.dynamics is not None and self._settings.ticks_per_row:
             msg = (
                 f"refine={refine} needs forgetting=1.0 and drift_std=0.0: "
                 "a drifting posterior has no one optimum for all rows"
@@ -201,38 +204,45 @@ class StreamingEstimator(Readout):
 
     def _learn(self, X: Any, targets: list[Array], weight: Array | None, refine: int = 0) -> None:
         """Fold the rows in. Everything has been checked; from here on only `fold` could fail."""
-        design = validation.with_intercept(X, self.fit_intercept)
         if not self.__sklearn_is_fitted__():
             beliefs = [self._settings.prior() for _ in targets]
         elif len(targets) == 1:
             beliefs = self._beliefs
         else:  # if the second class failed, the first must not have moved
             beliefs = [belief.copy() for belief in self._beliefs]
-        options = self._settings.fold_options
+        learned = self._learned(targets, weight)
+        if learned.any():
+            self._fold(beliefs, X, targets, weight, learned, refine)
+        else:  # nothing is learned, to the last bit
+            self._likelihood.check_labels(targets[0])
+        self._beliefs = beliefs
+
+    def _fold(
+        self,
+        beliefs: list[Any],
+        X: Any,
+        targets: list[Array],
+        weight: Array | None,
+        learned: np.ndarray,
+        refine: int,
+    ) -> None:
+        design = validation.with_intercept(X, self.fit_intercept)
+        heads = list(zip(beliefs, targets, strict=True))
+        options = {
+            "rule": self._settings.rule,
+            "at": self._settings.at,
+            "sample_weight": weight,
+            "block_size": self._settings.block_size,
+        }
+        dynamics = self._settings.dynamics if self._settings.ticks_per_row else None
         results = [
-            fold(belief, self._likelihood, design, target, sample_weight=weight, **options)
-            for belief, target in zip(beliefs, targets, strict=True)
+            fold(belief, self._likelihood, design, target, dynamics=dynamics, **options)
+            for belief, target in heads
         ]
         if refine:
-            for belief, target, result in zip(beliefs, targets, results, strict=True):
-                sites = (result.site_precision, result.site_shift)
-                sweep(
-                    belief,
-                    self._likelihood,
-                    design,
-                    target,
-                    sites,
-                    rule=options["rule"],
-                    at=options["at"],
-                    sample_weight=weight,
-                    n_sweeps=refine,
-                )
-        self._beliefs = beliefs
-        learned = self._learned(targets, weight)
-        weight = np.where(learned, 1.0 if weight is None else weight, 0.0)
-        score = self._score(results, targets, weight)
-        self._loss = (
-            self._loss[0] - float(weight[learned] @ score),
-            self._loss[1] + float(weight.sum()),
-        )
-        self.n_observations_ += len(score)
+            for (belief, target), sites in zip(heads, results, strict=True):
+                sweep(belief, self._likelihood, design, target, sites, n_sweeps=refine, **options)
+        counts = np.ones(np.count_nonzero(learned)) if weight is None else weight[learned]
+        score = self._score(results, targets, learned, counts)
+        self._loss = (self._loss[0] - float(counts @ score), self._loss[1] + float(counts.sum()))
+        self.n_observations_ += len(counts)

@@ -24,31 +24,31 @@ class Readout(BaseEstimator):  # type: ignore[misc]
     @property
     def coef_(self) -> Array:
         """Posterior mean of the features' weights."""
-        check_is_fitted(self)
+        self._require_fitted()
         return np.asarray(self._per_output(self._weights()[0][:, : self.n_features_in_]))
 
     @property
     def coef_std_(self) -> Array:
         """Posterior standard deviation of the features' weights."""
-        check_is_fitted(self)
+        self._require_fitted()
         return np.asarray(self._per_output(self._weights()[1][:, : self.n_features_in_]))
 
     @property
     def intercept_(self) -> Any:
         """Posterior mean of the intercept; 0 without one."""
-        check_is_fitted(self)
+        self._require_fitted()
         return self._per_output(self._weights()[0][:, -1] * self.fit_intercept)
 
     @property
     def intercept_std_(self) -> Any:
         """Posterior standard deviation of the intercept; 0 without one."""
-        check_is_fitted(self)
+        self._require_fitted()
         return self._per_output(self._weights()[1][:, -1] * self.fit_intercept)
 
     @property
     def posterior_(self) -> Any:
         """The belief over the weights, the intercept's last; one per class for more than two classes."""
-        check_is_fitted(self)
+        self._require_fitted()
         return self._beliefs[0] if len(self._beliefs) == 1 else list(self._beliefs)
 
     @property
@@ -57,7 +57,7 @@ class Readout(BaseEstimator):  # type: ignore[misc]
 
         Weighted by sample_weight; NaN before the first row.
         """
-        check_is_fitted(self)
+        self._require_fitted()
         total, weight = self._loss
         return total / weight if weight > 0 else float("nan")
 
@@ -80,7 +80,7 @@ class Readout(BaseEstimator):  # type: ignore[misc]
         -------
         array of shape (n_samples, n_weights), or (n_samples, n_classes, n_weights) for more than two classes
         """
-        check_is_fitted(self)
+        self._require_fitted()
         draws = self._draws(settings.whole("n_samples", n_samples), self._generator(rng))
         return draws[0] if len(draws) == 1 else np.stack(draws, axis=1)
 
@@ -101,14 +101,23 @@ class Readout(BaseEstimator):  # type: ignore[misc]
         X: ArrayLike,
         y: ArrayLike,
         sample_weight: ArrayLike = None,
-        n_samples: int = 1000,
+        n_samples: int = 2000,
         rng: Any = None,
     ) -> Any:
         """Ask whether the Gaussian posterior is any good, given all the data it was learned from.
 
-        Draws from the posterior are weighted by the exact posterior density; the Pareto shape ``khat`` of
-        these weights (PSIS) tells how far apart the two are: below 0.5 good, below 0.7 usable, above it the
-        error bars are not to be trusted. With `refine` the fit may improve.
+        Draws from the belief are weighted by the exact posterior density; the tail of these weights (PSIS
+        k-hat) tells how far apart the two are. ``print(model.diagnose(X, y))`` says it in words. If the
+        verdict is poor, ``fit(X, y, refine=10)`` may help.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            All the data that the model has learned from.
+        n_samples : int, default=2000
+            Number of draws.
+        rng : Generator or int, optional
+            Where they come from; the model's own generator by default.
 
         Returns
         -------
@@ -116,15 +125,22 @@ class Readout(BaseEstimator):  # type: ignore[misc]
         """
         from gaussfold.estimators.diagnosis import diagnose
 
-        check_is_fitted(self)
+        self._require_fitted()
         return diagnose(self, X, y, sample_weight, n_samples, rng)
 
     def _per_output(self, values: Array) -> Any:
         """Present numbers that there are one of (or one row of) per belief."""
         return values[0]
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_beliefs")
+
+    def _require_fitted(self) -> None:
+        if not hasattr(self, "_beliefs"):  # scikit-learn's check costs more than a prediction
+            check_is_fitted(self)
+
     def _design(self, X: ArrayLike) -> Any:
-        check_is_fitted(self)
+        self._require_fitted()
         return validation.with_intercept(validation.rows(self, X, reset=False), self.fit_intercept)
 
     def _latent(self, X: ArrayLike) -> list[Moments]:

@@ -110,8 +110,8 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
     >>> model.predict([[-1.5], [1.5]]).tolist()
     ['no', 'yes']
     >>> model.predict_proba([[1.5], [150.0]]).round(2)
-    array([[0.17, 0.83],
-           [0.04, 0.96]])
+    array([[0.15, 0.85],
+           [0.03, 0.97]])
     """
 
     classes_: np.ndarray
@@ -185,16 +185,17 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
         latent = self._latent(X)
         if len(latent) == 1:
             mean, variance = latent[0]
-            # the small one of the two keeps its digits: neither is one minus the other
-            sides = Moments(-mean, variance), latent[0]
-            return np.stack([self._likelihood.predictive(side).mean for side in sides], axis=1)
+            # neither is one minus the other, so that the smaller one keeps its digits
+            sides = Moments(np.stack([-mean, mean], axis=1), variance[:, None])
+            return self._likelihood.predictive(sides).mean
         return np.exp(self._normalised(latent))
 
     def predict_log_proba(self, X: ArrayLike) -> Array:
         """Logarithm of `predict_proba`, also where that is too small for a double."""
         latent = self._latent(X)
         if len(latent) == 1:
-            return np.stack([self._likelihood.log_predictive(side, latent[0]) for side in (0.0, 1.0)], axis=1)
+            mean, variance = latent[0]
+            return self._likelihood.log_predictive([0.0, 1.0], Moments(mean[:, None], variance[:, None]))
         return self._normalised(latent)
 
     def predict_proba_std(self, X: ArrayLike) -> Array:
@@ -243,10 +244,11 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
         missing = np.isnan(codes)
         return [np.where(missing, np.nan, codes == k) for k in range(len(self.classes_))]
 
-    def _score(self, results: list[FoldResult], targets: list[Array], weight: Array) -> Array:
+    def _score(
+        self, results: list[FoldResult], targets: list[Array], learned: np.ndarray, weight: Array
+    ) -> Array:
         if len(results) == 1:
-            return super()._score(results, targets, weight)
-        learned = weight > 0
+            return super()._score(results, targets, learned, weight)
         latent = [Moments(result.mean[learned], result.variance[learned]) for result in results]
         own = np.argmax(np.stack(targets, axis=1)[learned], axis=1)
         return np.take_along_axis(self._normalised(latent), own[:, None], axis=1)[:, 0]

@@ -64,16 +64,17 @@ def _check_names(model: Any, names: np.ndarray | None, *, reset: bool) -> None:
         elif known is not None:
             del model.feature_names_in_
         return
-    if (known is None) != (names is None):
-        owner = type(model).__name__
-        msg = (
-            f"X has feature names, but {owner} was fitted without feature names"
-            if known is None
-            else f"X does not have valid feature names, but {owner} was fitted with feature names"
-        )
+    owner = type(model).__name__
+    if known is None and names is None:
+        return
+    if known is None:
+        msg = f"X has feature names, but {owner} was fitted without feature names"
         warnings.warn(msg, UserWarning, stacklevel=2)
-    elif known is not None and not np.array_equal(known, names):
-        raise ValueError(_difference(list(known), list(names)))  # type: ignore[arg-type]
+    elif names is None:
+        msg = f"X does not have valid feature names, but {owner} was fitted with feature names"
+        warnings.warn(msg, UserWarning, stacklevel=2)
+    elif not np.array_equal(known, names):
+        raise ValueError(_difference(list(known), list(names)))
 
 
 def _difference(known: list[str], names: list[str]) -> str:

@@ -109,7 +109,7 @@ class StreamingPoissonRegressor(RegressorMixin, StreamingEstimator):  # type: ig
     >>> model = StreamingPoissonRegressor(prior_std=2.0).fit(X, y)
     >>> mean, std = model.predict([[1.0], [2.0]], return_std=True)
     >>> mean.round(1), std.round(1)
-    (array([3.3, 8.8]), array([2.1, 4.2]))
+    (array([3. , 8.9]), array([1.9, 4. ]))
     """
 
     def __init__(

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from gaussfold.estimators import noise, settings
 from gaussfold.estimators._base import StreamingEstimator
@@ -109,7 +108,7 @@ class StreamingRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[mi
     (array([2.]), 0.09)
     >>> mean, std = model.predict([[0.0], [50.0]], return_std=True)
     >>> mean.round(1), std.round(1)
-    (array([ 0.5, 100.5]), array([0.1, 2.2]))
+    (array([  0.5, 100.5]), array([0.1, 2.1]))
     """
 
     _noise: noise.NoiseBelief | None
@@ -157,7 +156,7 @@ class StreamingRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[mi
     @property
     def noise_std_(self) -> float:
         """Standard deviation (scale, for Student-t noise) of ε: given, or as learned so far."""
-        check_is_fitted(self)
+        self._require_fitted()
         return float(self.noise_std) if self._noise is None else float(np.sqrt(self._noise.variance))
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
@@ -203,14 +202,15 @@ class StreamingRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[mi
             noise.NoiseBelief.from_guess(self.noise_guess, self.noise_guess_worth) if learn else None
         )
 
-    def _score(self, results: list[FoldResult], targets: list[Array], weight: Array) -> Array:
+    def _score(
+        self, results: list[FoldResult], targets: list[Array], learned: np.ndarray, weight: Array
+    ) -> Array:
         if self._noise is None:
-            return super()._score(results, targets, weight)
-        learned = weight > 0
+            return super()._score(results, targets, learned, weight)
         residual = targets[0][learned] - results[0].mean[learned]
         variance = results[0].variance[learned]
         factor = self.forgetting if self.tick == "observation" else 1.0
-        self._noise, shape, scale = self._noise.learn(residual, variance, weight[learned], factor)
+        self._noise, shape, scale = self._noise.learn(residual, variance, weight, factor)
         return noise.log_student(residual, variance, shape, scale)
 
     def _latent(self, X: ArrayLike) -> list[Moments]:

@@ -22,7 +22,7 @@ class Settings:
     """What the parameters of an estimator mean, for a given number of features."""
 
     rule: Any
-    at: str
+    at: Any
     prior_mean: Array
     prior_std: Array
     dynamics: Any
@@ -31,17 +31,7 @@ class Settings:
 
     def prior(self) -> DenseGaussian:
         """Build the belief before any data; on demand, so that it costs no memory afterwards."""
-        return DenseGaussian.from_factor(self.prior_mean, np.diag(self.prior_std))
-
-    @property
-    def fold_options(self) -> dict[str, Any]:
-        """What `fold` is told besides the data."""
-        return {
-            "rule": self.rule,
-            "at": self.at,
-            "dynamics": self.dynamics if self.ticks_per_row else None,
-            "block_size": self.block_size,
-        }
+        return DenseGaussian.independent(self.prior_mean, self.prior_std)
 
 
 def resolve(model: Any, n_features: int) -> Settings:
@@ -107,7 +97,7 @@ def _dynamics(model: Any, prior_mean: Array, prior_std: Array) -> Any:
         )
         raise ValueError(msg)
     if forgetting < 1:
-        return Forgetting(forgetting, DenseGaussian.from_factor(prior_mean, np.diag(prior_std)))
+        return Forgetting(forgetting, DenseGaussian.independent(prior_mean, prior_std))
     return RandomWalk(drift) if drift > 0 else None
 
 

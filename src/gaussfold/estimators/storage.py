@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,7 @@ def state(model: Any) -> dict[str, np.ndarray]:
     }
     arrays["progress"] = np.array([model.n_observations_, *model._loss])
     if model._noise is not None:
-        arrays["noise"] = np.array(astuple(model._noise))
+        arrays["noise"] = np.array(dataclasses.astuple(model._noise))
     for name, value in model._parameters.items():
         if np.ndim(value):
             arrays[f"parameter.{name}"] = np.asarray(value)
@@ -65,8 +65,9 @@ def rebuild(cls: type[Any], described: dict[str, Any], arrays: dict[str, np.ndar
     for name in arrays:
         if name.startswith("parameter."):
             values[name.removeprefix("parameter.")] = arrays[name]
-    if isinstance(values["rule"], dict):
-        values["rule"] = rules.from_config(values["rule"])
+    for name in ("rule", "at"):
+        if isinstance(values[name], dict):
+            values[name] = _rule(**values[name])
     model = cls(**values, random_state=decode_rng(described["random_state"]))
     model.n_features_in_ = described["n_features"]
     if "feature_names" in described:
@@ -97,6 +98,14 @@ def _plain(name: str, value: Any) -> Any:
     """Return a parameter as JSON can hold it."""
     if isinstance(value, np.generic):
         return value.item()
-    if name == "rule" and value is not None and not isinstance(value, str):
-        return rules.resolve(value).config()
+    if name in ("rule", "at") and dataclasses.is_dataclass(value):
+        return {"kind": type(value).__name__, **dataclasses.asdict(value)}  # type: ignore[arg-type]
     return value
+
+
+def _rule(kind: str, **options: Any) -> Any:
+    """Build a rule (or an at) that was given as an object."""
+    if kind not in rules.__all__:
+        msg = f"rule {kind!r} is not known to this version of gaussfold"
+        raise ValueError(msg)
+    return getattr(rules, kind)(**options)

@@ -7,6 +7,7 @@ because a stream may arrive one row at a time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -69,11 +70,11 @@ def _plain_rows(model: Any, X: ArrayLike) -> bool:
 
 def _check_finite(X: Any, names: Any) -> None:
     values = X.data if sp.issparse(X) else X
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum()):
-            return
-        finite = np.isfinite(values)
-    if finite.all():  # the sum overflowed, the entries did not
+    flat = values.ravel(order="K")
+    if math.isfinite(np.dot(flat, flat)):  # one pass, no temporary, and quick for a single row
+        return
+    finite = np.isfinite(values)
+    if finite.all():  # the squares overflowed, the entries did not
         return
     if sp.issparse(X):
         coo = X.tocoo()

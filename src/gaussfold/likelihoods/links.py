@@ -87,10 +87,10 @@ PROBIT = Link(cdf=ndtr, log_cdf=log_ndtr, score=_probit_score)
 def logistic_bound(half: Array, weight: Array, g: Array, variance: Array) -> tuple[Array, Array]:
     """Jaakkola-Jordan: ``-weight log(1 + exp(g))`` from below, tightest on average; rvga (82)-(89).
 
-    With ``ξ² = E g²`` and ``λ = tanh(ξ/2)/(2ξ)`` the bound has curvature ``-weight λ`` and, at the mean of g, slope
-    ``half - weight λ g``, where ``half`` is the label minus half the weight.
+    With ``ξ² = E g²`` and ``λ = tanh(ξ/2)/(2ξ)`` the bound has curvature ``-weight λ`` and, at the mean of g,
+    slope ``half - weight λ g``, where ``half`` is the label minus half the weight.
     """
     xi = np.sqrt(variance + g * g)
-    small = xi < 1e-4  # tanh(ξ/2)/(2ξ) = 1/4 - ξ²/48 + ...
-    rate = np.where(small, 0.25, np.tanh(0.5 * xi) / (2.0 * np.where(small, 1.0, xi)))
+    zero = xi == 0.0  # where tanh(ξ/2)/(2ξ) is 1/4; next to it the quotient is accurate as it stands
+    rate = np.where(zero, 0.25, np.tanh(0.5 * xi) / (2.0 * np.where(zero, 1.0, xi)))
     return np.asarray(half - weight * rate * g), np.asarray(-weight * rate)

@@ -21,8 +21,8 @@ class StudentT(ScalarLikelihood):
     Parameters
     ----------
     df : float
-        Degrees of freedom, > 0. The mean of y exists for df > 1 (NaN otherwise), its variance is
-        finite for df > 2 (infinite for 1 < df ≤ 2, NaN below).
+        Degrees of freedom, > 0. The variance of y is finite for df > 2 and reported as infinite
+        otherwise. For df ≤ 1 there is no mean either; the centre f, which is the median, stands in for it.
     scale : float
         Scale of the noise, > 0; not its standard deviation, which is ``scale √(df/(df - 2))``.
 
@@ -65,21 +65,17 @@ class StudentT(ScalarLikelihood):
         )
 
     def conditional(self, f: ArrayLike) -> Moments:
-        """``f`` and ``scale² df/(df - 2)``, where they exist."""
+        """``f`` and ``scale² df/(df - 2)``, infinite for df ≤ 2."""
         (f,) = floats(f)
-        mean = f.copy() if self.df > 1.0 else np.full(f.shape, np.nan)
-        if self.df > 2.0:
-            variance = self.scale**2 * self.df / (self.df - 2.0)
-        else:
-            variance = np.inf if self.df > 1.0 else np.nan
-        return Moments(mean, np.full(f.shape, variance))
+        variance = self.scale**2 * self.df / (self.df - 2.0) if self.df > 2.0 else np.inf
+        return Moments(f.copy(), np.full(f.shape, variance))
 
     def _standardised(self, y: ArrayLike, f: ArrayLike) -> Array:
         y, f = floats(y, f)
         return np.asarray((y - f) / (self.scale * sqrt(self.df)))
 
     def quadratic_bound(self, y: ArrayLike, moments: Moments) -> tuple[Array, Array]:
-        """Slope and curvature of the bound that the Gaussian scale mixture gives: never a negative precision."""
+        """Slope and curvature of the bound by a Gaussian scale mixture: never a negative precision."""
         y, m, v = floats(y, *moments)
         away = y - m
         precision = (self.df + 1.0) / (self.df * self.scale**2 + away * away + v)
