@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from experiments.rvga.methods import LOGISTIC
 from experiments.rvga.settings import Problem
@@ -54,6 +55,11 @@ def kl_curves(ax: Any, steps: Array, curves: Mapping[str, Sequence[float]], titl
                 label=line.label,
             )
     ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    if high / low < 100.0:  # powers of ten alone would leave the axis bare
+        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0)))
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter(NullFormatter())
     ax.set(title=title, xlabel="observations", ylabel=ylabel, xlim=(0, steps[-1]))
 
 

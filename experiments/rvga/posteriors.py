@@ -26,6 +26,13 @@ from gaussfold.types import Array
 ORDER = ("implicit", "exact", "explicit", "ekf", "qkf")
 SHOWN_AT = (3, 6, 12, 25, 50, 100)
 """Observations after which figures 14-16 draw an ellipse."""
+AT_THE_END = (
+    "90 % ellipses after the stream, and Laplace's, over the 50, 90 and 99 % regions of the true posterior"
+)
+OVER_TIME = (
+    f"90 % ellipses after {', '.join(map(str, SHOWN_AT[:-1]))} observations (pale to dark) and "
+    f"{SHOWN_AT[-1]} (black), and Laplace's, over the 50, 90 and 99 % regions of the true posterior"
+)
 
 
 def fig03(context: Context) -> Result:
@@ -80,6 +87,7 @@ def _figure(setting: Setting, context: Context, title: str, *, over_time: bool =
     figure = canvas(13.0, 7.4)
     upper, lower, foot = figure.subfigures(3, 1, height_ratios=[1.0, 0.92, 0.08])
     axes = dict(zip(("data", "kl", "true"), upper.subplots(1, 3, width_ratios=[1, 1.7, 1.7]), strict=True))
+    lower.suptitle(OVER_TIME if over_time else AT_THE_END, fontsize=9.5)
     axes |= dict(zip(ORDER, lower.subplots(1, 5), strict=True))
     panels.data(axes["data"], problem, title)
     panels.kl_curves(axes["kl"], steps, curves, "KL without the evidence (as in the paper)", "KL, with Z = 1")

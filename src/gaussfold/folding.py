@@ -88,10 +88,35 @@ def fold(
     [0.5] [[0.33333333]] [1. 0.5]
     """
     recipe = recipe_of(likelihood, rule, at)
+    if sample_weight is None and dynamics is None and _is_row(X, y):
+        quick: FoldResult | None = _absorb_row(belief, X, y, recipe)
+        if quick is not None:
+            return quick
     rows, labels, weight = check(likelihood, X, y, belief.dim, sample_weight)
     trace: FoldResult = belief.absorb_stream(
         rows, labels, weight, recipe.program, dynamics=dynamics, block_size=block_size
     )
+    return trace
+
+
+def _is_row(X: Any, y: Any) -> bool:
+    """One row that needs no conversion: the case where checks in Python would cost more than the update."""
+    return (
+        type(X) is np.ndarray
+        and type(y) is np.ndarray
+        and X.dtype == np.float64
+        and X.ndim == 2
+        and X.shape[0] == 1
+        and y.shape == (1,)
+        and y.dtype.kind in "fiub"
+    )
+
+
+def _absorb_row(belief: Any, X: Any, y: Any, recipe: Recipe) -> FoldResult | None:
+    absorb_row = getattr(belief, "absorb_row", None)
+    if absorb_row is None or X.shape[1] != belief.dim:
+        return None
+    trace: FoldResult | None = absorb_row(np.ascontiguousarray(X), float(y[0]), recipe.program)
     return trace
 
 

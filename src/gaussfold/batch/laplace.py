@@ -39,7 +39,7 @@ def laplace(
     >>> import gaussfold as gf
     >>> prior = gf.DenseGaussian.isotropic(1, std=0.7)
     >>> gf.batch.laplace(prior, gf.likelihoods.Bernoulli("logit"), [[1.0], [-0.5]], [1, 0]).mean
-    array([0.292])
+    array([0.319001])
     """
     problem = prepare(prior, likelihood, X, y, sample_weight)
     z = mode(problem)

@@ -13,6 +13,7 @@ from scipy.linalg import solve_triangular
 from gaussfold.beliefs import blocks
 from gaussfold.beliefs.trace import Trace
 from gaussfold.dynamics import Forgetting, RandomWalk
+from gaussfold.engine.dense import absorb_row
 from gaussfold.linalg.roots import inverse_root, log_det, lower_root, root_from_precision, triangularise
 from gaussfold.types import Array, ArrayLike, Moments
 
@@ -199,6 +200,14 @@ class DenseGaussian:
         self._mean = self._mean + reach * ((shift - precision * float(x @ self._mean)) / grown)
         root = math.sqrt(grown)
         self._factor = self._factor - np.outer(reach, seen) * (precision / (root * (root + 1.0)))
+
+    def absorb_row(self, row: Array, y: float, program: blocks.Program) -> Trace | None:
+        """Visit one float64 row of shape (1, d), as :meth:`absorb_stream` would, in a few microseconds.
+
+        None, and nothing has changed, if the row or the label is not fit to learn from; ``absorb_stream`` says why.
+        """
+        columns = np.zeros((5, 1))
+        return Trace(*columns) if absorb_row(self._factor, self._mean, row, y, program, columns) else None
 
     def absorb_stream(
         self,

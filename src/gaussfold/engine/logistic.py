@@ -96,6 +96,30 @@ def probit_moments(m: float, v: float) -> tuple[float, float, float, float, floa
 
 
 @compiled
+def logistic_mean_variance(m: float, v: float) -> float:
+    """Var σ(f), from deviations σ(f) - σ(m), which do not cancel for small v as E σ² - (E σ)² does."""
+    s = math.sqrt(v)
+    if s >= WIDE:
+        p, q, d, _, _ = logistic_moments(m, v)
+        return max(p * q - d, 0.0)
+    h = min(0.5, 0.52 / s) if s > 0.0 else 0.5
+    n = int(math.ceil(REACH / h))
+    below = sigmoid(-m)
+    mass = 0.0
+    first = 0.0
+    second = 0.0
+    for i in range(-n, n + 1):
+        away = s * i * h
+        w = math.exp(-0.5 * (i * h) ** 2)
+        change = -sigmoid(m + away) * below * math.expm1(-away)
+        mass += w
+        first += w * change
+        second += w * change * change
+    first /= mass
+    return max(second / mass - first * first, 0.0)
+
+
+@compiled
 def expected_softplus(m: float, v: float) -> float:
     """E log(1+e^f)."""
     s = math.sqrt(v)

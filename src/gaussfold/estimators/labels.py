@@ -43,6 +43,8 @@ def read(y: ArrayLike, n_rows: int, owner: str) -> Labels:
         return Labels(y[labelled], labelled)
     if y.dtype.kind in "biuU":
         return Labels(y, np.ones(n_rows, dtype=bool))
+    if y.dtype.kind == "T":  # NumPy's strings of any length
+        y = y.astype(object)
     if y.dtype.kind != "O":
         msg = f"Unknown label type: y has dtype {y.dtype}; {_REMEDY}"
         raise ValueError(msg)
