@@ -5,7 +5,8 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
-from scipy import integrate, optimize, sparse, special, stats
+from scipy import optimize, sparse, special, stats
+from threadpoolctl import threadpool_limits
 
 from gaussfold import batch, metrics
 from gaussfold.beliefs.dense import DenseGaussian
@@ -16,6 +17,13 @@ from tests.shared import ORACLES, needs_oracles
 FIGURES = sorted(path.stem for path in (ORACLES / "rvga").glob("fig*.npz"))
 PLANE = [name for name in FIGURES if "_2d" in name]
 LOG_CONCAVE = [Gaussian(0.6), Bernoulli(), Bernoulli("probit"), Poisson(), NegativeBinomial(1.7)]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _one_thread():
+    """Thousands of small factorisations: on a busy machine threads only wait for each other."""
+    with threadpool_limits(1):
+        yield
 
 
 def oracle_problem(figure):
@@ -269,7 +277,10 @@ def test_variational_against_a_generic_optimiser(likelihood, log_prob):
     )
     start = np.r_[prior.mean, np.linalg.cholesky(0.1 * prior.cov)[np.tril_indices(2)]]
     result = optimize.minimize(lambda flat: -elbo(flat), start, method="BFGS", options={"gtol": 1e-7})
-    np.testing.assert_allclose(here, result.x, atol=2e-5)
+    best = np.zeros((2, 2))
+    best[np.tril_indices(2)] = result.x[2:]
+    np.testing.assert_allclose(found.mean, result.x[:2], atol=2e-5)
+    np.testing.assert_allclose(found.cov, best @ best.T, atol=2e-5)
     assert elbo(here) >= -result.fun - 1e-10
 
 
@@ -312,7 +323,7 @@ def test_variational_with_a_nearly_flat_prior():
     "likelihood", [Bernoulli(), Bernoulli("probit"), Poisson(), NegativeBinomial(1.7)], ids=str
 )
 def test_variational_where_the_data_leave_a_direction_open(likelihood):
-    """All labels zero, prior standard deviations of 300: the posterior is a half-space, Laplace is hopeless."""
+    """All labels zero, a prior standard deviation of 300: the posterior is half a space."""
     rng = np.random.default_rng(7)
     X = np.column_stack([np.ones(30), rng.normal(size=30)])
     prior = DenseGaussian.independent([0.0, 0.0], [300.0, 0.7])
@@ -343,7 +354,7 @@ def test_variational_of_gaussian_noise_is_exact_and_of_nothing_the_prior():
 
 
 def test_variational_takes_soft_labels_and_weights():
-    prior, X, y, weight = data(Bernoulli())
+    prior, X, _, weight = data(Bernoulli())
     rows, labels = np.vstack([X, X]), np.r_[np.ones(40), np.zeros(40)]
     both = batch.variational(prior, Bernoulli(), rows, labels, np.r_[0.3 * weight, 0.7 * weight])
     soft = batch.variational(prior, Bernoulli(), X, np.full(40, 0.3), weight)
@@ -376,27 +387,26 @@ def test_grid_of_a_gaussian_posterior():
     theta = exact.mean + 0.1
     joint = metrics.log_joint(theta, prior, Gaussian(0.6), X, y, sample_weight=weight).item()
     np.testing.assert_allclose(grid.log_evidence, joint - exact.log_prob(theta[None]).item(), rtol=1e-12)
-    np.testing.assert_allclose(grid.log_density, exact.log_prob(grid.points.reshape(-1, 2)).reshape(grid.log_density.shape),
-                               atol=1e-9)  # fmt: skip
+    on_grid = exact.log_prob(grid.points.reshape(-1, 2)).reshape(grid.log_density.shape)
+    np.testing.assert_allclose(grid.log_density, on_grid, atol=1e-9)
     np.testing.assert_allclose(grid.log_prob(theta), exact.log_prob(theta[None])[0], atol=1e-10)
     assert grid.log_prob(np.zeros((3, 4, 2))).shape == (3, 4)
 
 
-def test_grid_against_adaptive_quadrature():
+def test_grid_against_gauss_legendre():
     prior, X, y, weight = data(Bernoulli("probit"), n=12, d=2)
     grid = batch.GridPosterior(prior, Bernoulli("probit"), X, y, sample_weight=weight)
-
-    def density(b, a):
-        return np.exp(
-            metrics.log_joint([[a, b]], prior, Bernoulli("probit"), X, y, sample_weight=weight).item() + 10.0
-        )
-
-    span = [
-        (grid.mean[i] - 8 * np.sqrt(grid.cov[i, i]), grid.mean[i] + 8 * np.sqrt(grid.cov[i, i]))
-        for i in (0, 1)
-    ]
-    value, _ = integrate.dblquad(density, *span[0], *span[1], epsabs=1e-9, epsrel=1e-7)
-    np.testing.assert_allclose(grid.log_evidence, np.log(value) - 10.0, atol=1e-6)
+    nodes, weights = special.roots_legendre(200)
+    theta = [grid.mean[i] + 9.0 * np.sqrt(grid.cov[i, i]) * nodes for i in (0, 1)]
+    points = np.stack(np.meshgrid(*theta, indexing="ij"), axis=-1).reshape(-1, 2)
+    sign = np.where(y > 0.5, 1.0, -1.0)
+    log_p = special.log_ndtr(sign * (points @ X.T)) @ weight
+    log_p += stats.multivariate_normal(prior.mean, prior.cov).logpdf(points)
+    area = 81.0 * np.sqrt(grid.cov[0, 0] * grid.cov[1, 1])
+    p = np.exp(log_p) * np.outer(weights, weights).ravel() * area
+    np.testing.assert_allclose(grid.log_evidence, np.log(p.sum()), atol=1e-10)
+    np.testing.assert_allclose(grid.mean, p @ points / p.sum(), rtol=1e-9)
+    np.testing.assert_allclose(grid.cov, np.cov(points.T, aweights=p, ddof=0), rtol=1e-8)
 
 
 def test_grid_finds_both_modes():
@@ -421,10 +431,8 @@ def test_grid_finds_both_modes():
 
 
 def test_grid_reports_its_own_error():
-    _, problem = (
-        None,
-        (DenseGaussian.isotropic(2, std=30.0), Bernoulli(), *data(Bernoulli(), n=30, d=2)[1:3]),
-    )
+    _, X, y, _ = data(Bernoulli(), n=30, d=2)
+    problem = (DenseGaussian.isotropic(2, std=30.0), Bernoulli(), X, y)
     fine = batch.GridPosterior(*problem)
     assert fine.log_evidence_error < 1e-6
     coarse = batch.GridPosterior(*problem, n=9)

@@ -184,6 +184,41 @@ def test_the_file_is_plain_safetensors(path):
     np.testing.assert_array_equal(load_file(path)["factor"], model.arrays["factor"])
 
 
+@pytest.mark.parametrize("kind", ["DenseGaussian", "StreamingClassifier", "StreamingRegressor"])
+def test_a_loaded_model_continues_the_stream_bit_for_bit(path, kind):
+    import gaussfold as gf
+
+    rng = np.random.default_rng(9)
+    X, y = rng.normal(size=(90, 4)), rng.integers(0, 2, 90).astype(float)
+    if kind == "DenseGaussian":
+        models = [gf.DenseGaussian.isotropic(4, std=0.7, mean=0.2) for _ in range(2)]
+        learn, state = (lambda m, r: gf.fold(m, gf.likelihoods.Bernoulli(), X[r], y[r])), lambda m: m.state()
+    else:
+        models = [getattr(gf, kind)(prior_std=0.7, forgetting=0.97) for _ in range(2)]
+        learn, state = (lambda m, r: m.partial_fit(X[r], y[r])), lambda m: m.posterior_.state()
+    straight, stopped = models
+    first, second = slice(0, 37), slice(37, 90)
+    learn(straight, first)
+    learn(stopped, first)
+    store.save(stopped, path)
+    resumed = store.load(path)
+    assert type(resumed) is type(straight)
+    for model in (straight, stopped, resumed):  # saving changed nothing either
+        learn(model, second)
+    for name, value in state(straight).items():
+        assert state(resumed)[name].tobytes() == value.tobytes()
+        assert state(stopped)[name].tobytes() == value.tobytes()
+
+
+def test_every_kind_can_be_imported_and_has_the_methods():
+    import importlib
+
+    for kind, module in store.KINDS.items():
+        cls = getattr(importlib.import_module(module), kind)
+        assert callable(cls.state)
+        assert hasattr(cls, "from_state") != hasattr(cls, "from_store")
+
+
 # --- versions ------------------------------------------------------------------------------------
 
 

@@ -78,12 +78,16 @@ def replicates(setting: Setting, context: Context, description: str) -> dict[str
     numbers = range(1, context.n_replicates + 1)
     runs = [final_kls(draw(setting, number)) for number in context.track(numbers, description)]
     kl = {key: np.array([run[key] for run in runs]) for key in runs[0]}
-    wins = {f"implicit < {key}": int(np.sum(kl["implicit"] < kl[key])) for key in kl if key != "implicit"}
+    wins = {
+        f"{ours} < {key}": int(np.sum(kl[ours] < kl[key]))
+        for ours in ("implicit", "exact")
+        for key in kl
+        if key != ours
+    }
     return {
-        "data sets": len(runs),
-        **wins,
-        "exact < laplace": int(np.sum(kl["exact"] < kl["laplace"])),
-        "median KL": {key: float(np.median(values)) for key, values in kl.items()},
+        "data_sets": len(runs),
+        "wins": wins,
+        "median_kl": {key: float(np.median(values)) for key, values in kl.items()},
     }
 
 

@@ -46,13 +46,15 @@ def absorb_rows(
     out_mean: np.ndarray,
     out_variance: np.ndarray,
     out_log_predictive: np.ndarray,
+    falls: np.ndarray,
 ) -> int:
     """Visit the rows in order: marginal, site, absorb. Returns the first row that failed, or -1.
 
     The marginal of row i is N(offset_i + rows_i'δ, |F'rows_i|²); ``factor`` and ``delta`` (the mean's change) are
     updated in place, as are the sites: what was there before is taken out first (zeros when streaming), so the
     same loop runs the first pass and every later sweep. A NaN label or a zero weight only predicts; a row that sees
-    no uncertainty teaches nothing; a row whose cavity is not a Gaussian (possible only beside sites of negative
+    no uncertainty teaches nothing; ``falls`` (n×k, or empty) receives the vectors whose squares P loses (NaN where it
+    gains); a row whose cavity is not a Gaussian (possible only beside sites of negative
     precision) keeps its site in this sweep.
     """
     code, p0, p1, rule, alpha, at = program
@@ -97,9 +99,13 @@ def absorb_rows(
         gain = step / grown
         root = math.sqrt(grown)
         kappa = change / (root * (root + 1.0))  # = (1 - 1/root)/variance without cancellation
+        fall = math.sqrt(change) / root if change >= 0.0 else math.nan
         for r in range(k):
             u[r] = dot(factor[r], b)
             delta[r] += u[r] * gain
+        if falls.size > 0:
+            for r in range(k):
+                falls[i, r] = fall * u[r]
         for r in range(k):
             scale = kappa * u[r]
             if scale != 0.0:
@@ -130,7 +136,7 @@ def absorb_row(
     delta = np.zeros(mean.size)
     label = np.full(1, y)
     if absorb_rows(
-        factor, delta, row, offset, label, np.ones(1), out[3], out[4], program, out[0], out[1], out[2]
+        factor, delta, row, offset, label, np.ones(1), out[3], out[4], program, out[0], out[1], out[2], np.empty((0, 0))
     ) >= 0:  # fmt: skip
         return False
     for r in range(mean.size):
