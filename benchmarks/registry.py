@@ -3,5 +3,8 @@
 from __future__ import annotations
 
 BENCHMARKS = {
-    "dense": ("benchmarks.dense", "R-VGA with a full covariance: a textbook loop, ours by row and by block, bayesianbandits"),
+    "dense": (
+        "benchmarks.dense",
+        "R-VGA with a full covariance: a textbook loop, ours by row and by block, bayesianbandits",
+    ),
 }

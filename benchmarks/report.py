@@ -29,7 +29,10 @@ class Report:
         """The rows as a Markdown table."""
         cells = [list(map(str, self.columns)), *([_show(cell) for cell in row] for row in self.rows)]
         widths = [max(len(row[i]) for row in cells) for i in range(len(self.columns))]
-        lines = ["| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in cells]
+        lines = [
+            "| " + " | ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) + " |"
+            for row in cells
+        ]
         lines.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
         return "\n".join([*lines, "", *(f"- {note}" for note in self.notes)])
 

@@ -19,7 +19,9 @@ def main() -> None:
     centre, scale = X[:50].mean(axis=0), X[:50].std(axis=0)
     X = (X - centre) / scale
 
-    print(f"gaussfold {gf.__version__}: {data.target_names[1]} or {data.target_names[0]}?  One pass, nothing to tune.\n")
+    print(
+        f"gaussfold {gf.__version__}: {data.target_names[1]} or {data.target_names[0]}?  One pass, nothing to tune.\n"
+    )
     print(f"{'rows':>6}  {'average loss':>12}  {'since last':>10}   (predict, then learn; a coin has 0.693)")
     clf = gf.StreamingClassifier(prior_std=2.0)
     seen, last = 0, 0.0

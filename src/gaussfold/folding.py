@@ -34,10 +34,11 @@ def recipe_of(likelihood: Likelihood, rule: str | AnyRule, at: str | At) -> Reci
     rule, at = resolve(rule), resolve_at(at)
     check_defined(rule, at, likelihood)
     if likelihood.kernel is None:
-        raise ValueError(
+        msg = (
             f"likelihood={likelihood!r} has no compiled kernel; streaming takes the built-in likelihoods of "
             "gaussfold.likelihoods"
         )
+        raise ValueError(msg)
     return Recipe(likelihood, rule, at, (*likelihood.kernel, rule.code, rule.alpha, at.code))
 
 
@@ -87,7 +88,7 @@ def fold(
     >>> print(belief.mean, belief.cov, result.variance)
     [0.5] [[0.33333333]] [1. 0.5]
     """
-    recipe = recipe_of(likelihood, rule, at)
+    recipe = recipe_of(likelihood, rule, at)  # type: ignore[arg-type]
     if sample_weight is None and dynamics is None and _is_row(X, y):
         quick: FoldResult | None = _absorb_row(belief, X, y, recipe)
         if quick is not None:

@@ -104,9 +104,7 @@ class GridPosterior:
         density = _log_joint(self._problem, z) - self.log_evidence - self._log_scale
         return np.asarray(density.reshape(points.shape[:-1]))
 
-    def _evaluate(
-        self, origin: Array, axes: Array, low: Array, high: Array, n: int
-    ) -> tuple[Array, Array, float]:
+    def _evaluate(self, origin: Array, axes: Array, low: Array, high: Array, n: int) -> tuple[Array, Array, float]:
         """Grid in z, log p̃(z) on it, and the log area of one cell."""
         u, v = (np.linspace(low[i], high[i], n) for i in range(2))
         z = origin + np.stack(np.meshgrid(u, v, indexing="ij"), axis=-1) @ axes.T

@@ -205,9 +205,7 @@ def _sensitivities(problem: Problem, point: _Point) -> tuple[Array, Array]:
     step, widening = 1e-4, np.maximum(1e-4 * variance, 1e-30)
 
     def second(m: Array, v: Array) -> Array:
-        return np.asarray(
-            problem.weight * problem.likelihood.expected_derivatives(problem.y, Moments(m, v))[1]
-        )
+        return np.asarray(problem.weight * problem.likelihood.expected_derivatives(problem.y, Moments(m, v))[1])
 
     third = (second(mean + step, variance) - second(mean - step, variance)) / (2.0 * step)
     slope = second(mean, variance + widening) - second(mean, np.maximum(variance - widening, 0.0))

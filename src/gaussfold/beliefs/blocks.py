@@ -32,6 +32,7 @@ from gaussfold.types import Array
 Program: TypeAlias = tuple[int, float, float, int, float, int]
 """How the engine makes sites: likelihood code and parameters, rule code and power, at code."""
 
+NO_FALLS: Array = np.empty((0, 0))
 DIRECT_DIM = 64
 """Up to this dimension the loop runs on the d×d factor itself: it fits the first cache."""
 DIRECT_ROWS = 3
@@ -48,7 +49,8 @@ def block_length(dim: int, block_size: int | None) -> int:
     """Rows per block: as asked, or what makes the B×B work small against the three products."""
     if block_size is not None:
         if block_size < 1:
-            raise ValueError(f"block_size={block_size!r}: a whole number >= 1 is needed")
+            msg = f"block_size={block_size!r}: a whole number >= 1 is needed"
+            raise ValueError(msg)
         return min(block_size, dim)
     return 32 if dim < 200 else 64
 
@@ -123,7 +125,15 @@ def _absorb_segment(
         delta, falls = np.zeros(size), np.zeros((size, size))
         part = trace.rows(first, last)
         failed = _engine_pass(
-            np.eye(size), delta, np.ascontiguousarray(root), rows @ mean, y[first:last], weight[first:last], program, part, falls
+            np.eye(size),
+            delta,
+            np.ascontiguousarray(root),
+            rows @ mean,
+            y[first:last],
+            weight[first:last],
+            program,
+            part,
+            falls,
         )
         _checked(failed, first)
         if not np.isfinite(falls).all():
@@ -176,18 +186,18 @@ def _absorb_block(
 
 def _largest_variance(factor: Array) -> float:
     """‖F F'‖ to a few per cent, by power iteration from a fixed start."""
-    direction = np.random.default_rng(0).standard_normal(factor.shape[0])
+    direction = np.asarray(np.random.default_rng(0).standard_normal(factor.shape[0]))
     size = 0.0
     for _ in range(10):
         direction = factor @ (direction @ factor)
         size = float(np.linalg.norm(direction))
-        direction /= size
+        direction = direction / size
     return size
 
 
 def _engine_pass(
     factor: Array, delta: Array, rows: Array, offset: Array, y: Array, weight: Array, program: Program, trace: Trace,
-    falls: Array = np.empty((0, 0)),
+    falls: Array = NO_FALLS,
 ) -> int:  # fmt: skip
     return int(
         absorb_rows(

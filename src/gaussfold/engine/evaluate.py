@@ -77,7 +77,7 @@ def expected_log_density(code: int, p0: float, p1: float, y: float, m: float, v:
 
 @compiled
 def predictive(code: int, p0: float, p1: float, m: float, v: float) -> tuple[float, float, float, float]:
-    """f ~ N(m, v) integrated out: E y, E ∂E[y|f]/∂f, Var y, and Var of E[y|f] (rvga (62), (63))."""
+    """F ~ N(m, v) integrated out: E y, E ∂E[y|f]/∂f, Var y, and Var of E[y|f] (rvga (62), (63))."""
     if code == GAUSSIAN:
         return m, 1.0, v + p0 * p0, v
     if code == STUDENT_T:
@@ -95,7 +95,7 @@ def predictive(code: int, p0: float, p1: float, m: float, v: float) -> tuple[flo
         scale = math.sqrt(1.0 + v)
         p = normal_cdf(m / scale)
         q = normal_cdf(-m / scale)
-        return p, normal_pdf(m / scale) / scale, p * q, _probit_mean_variance(m, v, p)
+        return p, normal_pdf(m / scale) / scale, p * q, _probit_mean_variance(m, v)
     r = bounded_exp(m + 0.5 * v)
     spread = bounded_exp(2.0 * m + 2.0 * v + math.log(-math.expm1(-v))) if v > 0.0 else 0.0  # r² (e^v - 1)
     if code == POISSON:
@@ -104,17 +104,17 @@ def predictive(code: int, p0: float, p1: float, m: float, v: float) -> tuple[flo
 
 
 @compiled
-def _probit_mean_variance(m: float, v: float, p: float) -> float:
+def _probit_mean_variance(m: float, v: float) -> float:
     """Var Φ(f): E Φ² - p² with E Φ² = P(two correlated normals are positive), by Plackett's integral.
 
     ∂/∂ρ of the bivariate normal probability is its density; from ρ = 0, where it is p², to ρ = v/(1+v).
-    With ρ = sin t the integrand is exp(-h²/(1 + sin t))/2π: smooth, eight panels are plenty.
+    With ρ = sin t the integrand is exp(-h²/(1 + sin t))/2π: smooth: three Gauss-Legendre points on each of 64 panels.
     """
     h2 = m * m / (1.0 + v)
     top = math.asin(v / (1.0 + v))
     total = 0.0
     n = 64
-    for i in range(n):  # Gauss-Legendre with 5 points would do; the midpoint rule is not enough
+    for i in range(n):
         a = top * i / n
         b = top * (i + 1) / n
         mid = 0.5 * (a + b)
@@ -126,7 +126,7 @@ def _probit_mean_variance(m: float, v: float, p: float) -> float:
 
 @compiled
 def log_predictive(code: int, p0: float, p1: float, y: float, m: float, v: float) -> float:
-    """log E p(y|f); for a soft label the cross-entropy y log p₁ + (1-y) log p₀; NaN for a missing one."""
+    """Log E p(y|f); for a soft label the cross-entropy y log p₁ + (1-y) log p₀; NaN for a missing one."""
     if math.isnan(y):
         return math.nan
     if v <= 0.0:
@@ -172,9 +172,7 @@ def _linearised(code: int, p0: float, p1: float, y: float, m: float, v: float) -
 
 
 @compiled
-def bounded_site(
-    code: int, p0: float, p1: float, y: float, m: float, v: float
-) -> tuple[float, float, float, float]:
+def bounded_site(code: int, p0: float, p1: float, y: float, m: float, v: float) -> tuple[float, float, float, float]:
     """The tightest quadratic lower bound on log p in expectation: Jaakkola-Jordan and its relatives.
 
     Logistic families: rvga (82)-(90). Probit: curvature -1 (Albert-Chib). Student-t: the Gaussian scale

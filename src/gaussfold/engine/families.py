@@ -43,7 +43,7 @@ def explains(code: int, y: float) -> bool:
 
 @compiled
 def log_rising(r: float, y: float) -> float:
-    """log Γ(y+r)/Γ(r); for large r by Stirling's series, in which the leading terms cancel on paper."""
+    """Log Γ(y+r)/Γ(r); for large r by Stirling's series, in which the leading terms cancel on paper."""
     if r < 200.0:
         return math.lgamma(y + r) - math.lgamma(r)
     tail = 1.0 / (12.0 * (r + y)) - 1.0 / (12.0 * r) - 1.0 / (360.0 * (r + y) ** 3) + 1.0 / (360.0 * r**3)
@@ -52,7 +52,7 @@ def log_rising(r: float, y: float) -> float:
 
 @compiled
 def log_density(code: int, p0: float, p1: float, y: float, f: float) -> float:
-    """log p(y|f), soft labels included for the Bernoulli families."""
+    """Log p(y|f), soft labels included for the Bernoulli families."""
     if code == GAUSSIAN:
         z = (y - f) / p0
         return -0.5 * z * z - math.log(p0) - LOG_SQRT_2PI
@@ -76,9 +76,7 @@ def log_density(code: int, p0: float, p1: float, y: float, f: float) -> float:
 
 
 @compiled
-def derivatives(
-    code: int, p0: float, p1: float, y: float, f: float
-) -> tuple[float, float, float, float]:
+def derivatives(code: int, p0: float, p1: float, y: float, f: float) -> tuple[float, float, float, float]:
     """The first four derivatives of log p(y|f) with respect to f."""
     if code == GAUSSIAN:
         return (y - f) / (p0 * p0), -1.0 / (p0 * p0), 0.0, 0.0

@@ -48,7 +48,7 @@ def logistic_moments(m: float, v: float) -> tuple[float, float, float, float, fl
     d3 = 0.0
     if s < WIDE:
         h = min(0.5, 0.52 / s) if s > 0.0 else 0.5
-        n = int(math.ceil(REACH / h))
+        n = math.ceil(REACH / h)
         z = -n * h
         e = math.exp(-(mu + s * z))
         e_ratio = math.exp(-s * h)
@@ -103,7 +103,7 @@ def logistic_mean_variance(m: float, v: float) -> float:
         p, q, d, _, _ = logistic_moments(m, v)
         return max(p * q - d, 0.0)
     h = min(0.5, 0.52 / s) if s > 0.0 else 0.5
-    n = int(math.ceil(REACH / h))
+    n = math.ceil(REACH / h)
     below = sigmoid(-m)
     mass = 0.0
     first = 0.0
@@ -127,7 +127,7 @@ def expected_softplus(m: float, v: float) -> float:
     total = 0.0
     if s < WIDE:
         h = min(0.5, 0.52 / s) if s > 0.0 else 0.5
-        n = int(math.ceil(REACH / h))
+        n = math.ceil(REACH / h)
         mass = 0.0
         for i in range(-n, n + 1):
             w = math.exp(-0.5 * (i * h) ** 2)
@@ -144,7 +144,7 @@ def expected_softplus(m: float, v: float) -> float:
 
 @compiled
 def probit_scaling_root(c: float, v0: float) -> float:
-    """q = 1/k with v = v0/(1 + c k v0): the inner equation (70) of rvga for fixed σ'(a), a cubic in q.
+    """Q = 1/k with v = v0/(1 + c k v0): the inner equation (70) of rvga for fixed σ'(a), a cubic in q.
 
     β²(q²-1)(q+C) = v0 q with C = c v0. Convex for q > 0, so Newton from an upper bound only descends.
     """
@@ -189,7 +189,8 @@ def logistic_root(a_plus: float, b: float, m0: float, v0: float, shrink: bool) -
     a = min(max(a, low), high)
     q = 1.0
     n = 0
-    for n in range(1, 101):
+    while n < 100:
+        n += 1
         s_up = sigmoid(a)
         s_down = sigmoid(-a)
         slope = sigmoid_slope(a)

@@ -31,9 +31,7 @@ MAX_EDGES = 256
 
 
 @compiled
-def _graded_edges(
-    center: float, length: float, low: float, high: float, edges: np.ndarray, count: int
-) -> int:
+def _graded_edges(center: float, length: float, low: float, high: float, edges: np.ndarray, count: int) -> int:
     """Append center, center ± length·{1, 2, 4, ...} inside (low, high)."""
     if low < center < high and count < edges.size:
         edges[count] = center
@@ -136,14 +134,15 @@ def tilted_mode(
         w = wright_omega(log_scale + a)
         m = a - w if w < 1.0 else math.log(w) - log_scale  # w = v0 power e^m: the form that does not cancel
         return m, v0 / (1.0 + w), 1
-    d1, d2, d3, d4 = derivatives(code, p0, p1, y, m0)
+    d1, d2, _, _ = derivatives(code, p0, p1, y, m0)
     low = min(m0, m0 + v0 * power * d1)
     high = max(m0, m0 + v0 * power * d1)
     low -= 1e-9 * (1.0 + abs(low))
     high += 1e-9 * (1.0 + abs(high))
     m = m0
     n = 0
-    for n in range(1, 101):
+    while n < 100:
+        n += 1
         residual = m - m0 - v0 * power * d1
         if residual > 0.0:
             high = m
@@ -153,17 +152,15 @@ def tilted_mode(
         noise = 2.3e-16 * (abs(m) + abs(m0) + v0 * power * abs(d1))
         done = abs(residual) <= noise or abs(target - m) <= 1e-15 * abs(m)
         m = target if done or low <= target <= high else 0.5 * (low + high)
-        d1, d2, d3, d4 = derivatives(code, p0, p1, y, m)
+        d1, d2, _d3, _d4 = derivatives(code, p0, p1, y, m)
         if done:
             break
     return m, v0 / (1.0 - v0 * power * d2), n
 
 
 @compiled
-def _log_integrand(
-    code: int, p0: float, p1: float, y: float, power: float, m: float, v: float, t: float
-) -> float:
-    """log of N(f|m, v) p(y|f)^power up to a constant, at f = m + t: the Gaussian sees t unrounded."""
+def _log_integrand(code: int, p0: float, p1: float, y: float, power: float, m: float, v: float, t: float) -> float:
+    """Log of N(f|m, v) p(y|f)^power up to a constant, at f = m + t: the Gaussian sees t unrounded."""
     return power * log_density(code, p0, p1, y, m + t) - 0.5 * t * t / v
 
 

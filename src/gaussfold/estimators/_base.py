@@ -102,9 +102,7 @@ class StreamingEstimator(Readout):
         """
         return self._absorb(X, y, sample_weight)
 
-    def _absorb(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike, classes: ArrayLike = None
-    ) -> Self:
+    def _absorb(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike, classes: ArrayLike = None) -> Self:
         with validation.whole_or_nothing(self):
             X = self._continue(X)
             targets = self._targets(y, X.shape[0], classes)
@@ -120,9 +118,7 @@ class StreamingEstimator(Readout):
             raise ValueError(msg)
         dynamics = self._settings.dynamics
         if dynamics is None:
-            msg = (
-                "forget(ticks) needs forgetting < 1 or drift_std > 0; this model was told to keep everything"
-            )
+            msg = "forget(ticks) needs forgetting < 1 or drift_std > 0; this model was told to keep everything"
             raise ValueError(msg)
         for belief in self._beliefs:
             dynamics.tick(belief, ticks)
@@ -236,8 +232,7 @@ class StreamingEstimator(Readout):
         }
         dynamics = self._settings.dynamics if self._settings.ticks_per_row else None
         results = [
-            fold(belief, self._likelihood, design, target, dynamics=dynamics, **options)
-            for belief, target in heads
+            fold(belief, self._likelihood, design, target, dynamics=dynamics, **options) for belief, target in heads
         ]
         if refine:
             for (belief, target), sites in zip(heads, results, strict=True):

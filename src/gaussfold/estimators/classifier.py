@@ -244,9 +244,7 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
         missing = np.isnan(codes)
         return [np.where(missing, np.nan, codes == k) for k in range(len(self.classes_))]
 
-    def _score(
-        self, results: list[FoldResult], targets: list[Array], learned: np.ndarray, weight: Array
-    ) -> Array:
+    def _score(self, results: list[FoldResult], targets: list[Array], learned: np.ndarray, weight: Array) -> Array:
         if len(results) == 1:
             return super()._score(results, targets, learned, weight)
         latent = [Moments(result.mean[learned], result.variance[learned]) for result in results]

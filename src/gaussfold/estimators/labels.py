@@ -55,9 +55,7 @@ def read(y: ArrayLike, n_rows: int, owner: str) -> Labels:
 def find_classes(labels: Labels, classes: ArrayLike | None) -> np.ndarray:
     """Sort out the classes: those announced, or those the labels show."""
     if classes is not None:
-        known = (
-            np.array(classes) if not isinstance(classes, list | tuple) else np.array(classes, dtype=object)
-        )
+        known = np.array(classes) if not isinstance(classes, list | tuple) else np.array(classes, dtype=object)
         if known.ndim != 1 or known.size == 0:
             msg = f"classes must be a list of at least two class labels, got {classes!r}"
             raise ValueError(msg)

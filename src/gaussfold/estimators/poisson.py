@@ -183,9 +183,6 @@ class StreamingPoissonRegressor(RegressorMixin, StreamingEstimator):  # type: ig
         if self.dispersion is None:
             return PoissonRate() if self.target == "rate" else Poisson()
         if self.target == "rate":
-            msg = (
-                "target='rate' needs dispersion=None: "
-                "only for Poisson counts is the exposure the same as a weight"
-            )
+            msg = "target='rate' needs dispersion=None: only for Poisson counts is the exposure the same as a weight"
             raise ValueError(msg)
         return NegativeBinomial(settings.positive("dispersion", self.dispersion))

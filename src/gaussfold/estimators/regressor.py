@@ -198,13 +198,9 @@ class StreamingRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[mi
     def _prepare(self) -> None:
         super()._prepare()
         learn = isinstance(self.noise_std, str)
-        self._noise = (
-            noise.NoiseBelief.from_guess(self.noise_guess, self.noise_guess_worth) if learn else None
-        )
+        self._noise = noise.NoiseBelief.from_guess(self.noise_guess, self.noise_guess_worth) if learn else None
 
-    def _score(
-        self, results: list[FoldResult], targets: list[Array], learned: np.ndarray, weight: Array
-    ) -> Array:
+    def _score(self, results: list[FoldResult], targets: list[Array], learned: np.ndarray, weight: Array) -> Array:
         if self._noise is None:
             return super()._score(results, targets, learned, weight)
         residual = targets[0][learned] - results[0].mean[learned]

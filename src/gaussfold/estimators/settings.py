@@ -82,18 +82,14 @@ def _prior(model: Any, n_features: int) -> tuple[Array, Array]:
 def _dynamics(model: Any, prior_mean: Array, prior_std: Array) -> Any:
     forgetting, drift = number("forgetting", model.forgetting), number("drift_std", model.drift_std)
     if not 0 < forgetting <= 1:
-        msg = (
-            f"forgetting must be in (0, 1], got {forgetting!r} "
-            "(1 keeps everything, 0.999 remembers about 1000 rows)"
-        )
+        msg = f"forgetting must be in (0, 1], got {forgetting!r} (1 keeps everything, 0.999 remembers about 1000 rows)"
         raise ValueError(msg)
     if drift < 0:
         msg = f"drift_std must be >= 0 (0: the weights stand still), got {drift!r}"
         raise ValueError(msg)
     if forgetting < 1 and drift > 0:
         msg = (
-            f"forgetting={forgetting!r} and drift_std={drift!r} are alternatives: "
-            "leave forgetting=1.0 or drift_std=0.0"
+            f"forgetting={forgetting!r} and drift_std={drift!r} are alternatives: leave forgetting=1.0 or drift_std=0.0"
         )
         raise ValueError(msg)
     if forgetting < 1:
@@ -109,9 +105,7 @@ def per_feature(name: str, value: Any, n_features: int) -> Array:
         msg = f"{name} must be a number or one per feature, got {value!r}"
         raise ValueError(msg) from None
     if array.ndim > 1 or (array.ndim == 1 and len(array) != n_features):
-        msg = (
-            f"{name} has shape {array.shape}; it must be one number or one per feature: shape ({n_features},)"
-        )
+        msg = f"{name} has shape {array.shape}; it must be one number or one per feature: shape ({n_features},)"
         raise ValueError(msg)
     array = np.broadcast_to(array, (n_features,)).copy()
     if not np.isfinite(array).all():

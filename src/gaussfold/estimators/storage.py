@@ -28,9 +28,7 @@ def same(now: Any, before: Any) -> bool:
 def state(model: Any) -> dict[str, np.ndarray]:
     """Beliefs, counters, the noise's belief and parameters that are arrays."""
     arrays = {
-        f"belief{i}.{name}": array
-        for i, belief in enumerate(model._beliefs)
-        for name, array in belief.state().items()
+        f"belief{i}.{name}": array for i, belief in enumerate(model._beliefs) for name, array in belief.state().items()
     }
     arrays["progress"] = np.array([model.n_observations_, *model._loss])
     if model._noise is not None:
@@ -44,9 +42,7 @@ def state(model: Any) -> dict[str, np.ndarray]:
 def header(model: Any) -> dict[str, Any]:
     """Parameters that are not arrays, names, classes, random states."""
     described = {
-        "parameters": {
-            name: _plain(name, value) for name, value in model._parameters.items() if not np.ndim(value)
-        },
+        "parameters": {name: _plain(name, value) for name, value in model._parameters.items() if not np.ndim(value)},
         "random_state": encode_rng(model.random_state),
         "rng": encode_rng(model._rng),
         "n_features": int(model.n_features_in_),

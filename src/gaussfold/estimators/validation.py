@@ -128,9 +128,7 @@ def numeric_labels(y: ArrayLike, n_rows: int, owner: str) -> Array:
         try:
             numbers[row] = float(value)
         except (ValueError, TypeError):
-            msg = (
-                f"y[{row}] = {value!r} is not a number; {owner} needs numbers (or NaN: predict, don't learn)"
-            )
+            msg = f"y[{row}] = {value!r} is not a number; {owner} needs numbers (or NaN: predict, don't learn)"
             raise ValueError(msg) from None
     return numbers
 

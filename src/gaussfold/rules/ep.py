@@ -31,7 +31,8 @@ class EP:
 
     def __post_init__(self) -> None:
         if not 0.0 < self.alpha <= 1.0:
-            raise ValueError(f"alpha={self.alpha!r} is not in (0, 1]; 1 is EP, and for the limit 0 use rule='vi'")
+            msg = f"alpha={self.alpha!r} is not in (0, 1]; 1 is EP, and for the limit 0 use rule='vi'"
+            raise ValueError(msg)
 
     def site(self, likelihood: Likelihood, y: ArrayLike, moments: Moments) -> Site:
         """Match the first two moments of N(m, v) p(y|f)^α, by Gauss-Hermite nodes."""
