@@ -21,9 +21,7 @@ COLUMNS = {
 def panels(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield (name, numbers) of every panel that compares the methods by KL, in the paper's order."""
     found = {
-        int(match[1]): path
-        for path in folder.iterdir()
-        if (match := re.fullmatch(r"rvga-fig(\d+)\.json", path.name))
+        int(match[1]): path for path in folder.iterdir() if (match := re.fullmatch(r"rvga-fig(\d+)\.json", path.name))
     }
     for number, path in sorted(found.items()):
         numbers = json.loads(path.read_text(encoding="utf-8"))
@@ -40,9 +38,7 @@ def final_kls(folder: Path) -> str:
     for name, numbers in panels(folder):
         final = numbers["final_kl_unnormalised"]
         best = min(final, key=lambda key: final[key])
-        rows.append(
-            [name, *(f"**{final[key]:.5g}**" if key == best else f"{final[key]:.5g}" for key in COLUMNS)]
-        )
+        rows.append([name, *(f"**{final[key]:.5g}**" if key == best else f"{final[key]:.5g}" for key in COLUMNS)])
     return _markdown(["figure", *COLUMNS.values()], rows)
 
 

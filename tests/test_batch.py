@@ -272,9 +272,7 @@ def test_variational_against_a_generic_optimiser(likelihood, log_prob):
     elbo = elbo_by_gauss_hermite(prior, log_prob, X, y, weight)
     lower = np.linalg.cholesky(found.cov)
     here = np.r_[found.mean, lower[np.tril_indices(2)]]
-    assert metrics.elbo(found, prior, likelihood, X, y, sample_weight=weight) == pytest.approx(
-        elbo(here), rel=1e-10
-    )
+    assert metrics.elbo(found, prior, likelihood, X, y, sample_weight=weight) == pytest.approx(elbo(here), rel=1e-10)
     start = np.r_[prior.mean, np.linalg.cholesky(0.1 * prior.cov)[np.tril_indices(2)]]
     result = optimize.minimize(lambda flat: -elbo(flat), start, method="BFGS", options={"gtol": 1e-7})
     best = np.zeros((2, 2))
@@ -319,9 +317,7 @@ def test_variational_with_a_nearly_flat_prior():
     assert 10.0 < found.variance()[0] * 1e3 < 1e4  # the data, not the prior, decide
 
 
-@pytest.mark.parametrize(
-    "likelihood", [Bernoulli(), Bernoulli("probit"), Poisson(), NegativeBinomial(1.7)], ids=str
-)
+@pytest.mark.parametrize("likelihood", [Bernoulli(), Bernoulli("probit"), Poisson(), NegativeBinomial(1.7)], ids=str)
 def test_variational_where_the_data_leave_a_direction_open(likelihood):
     """All labels zero, a prior standard deviation of 300: the posterior is half a space."""
     rng = np.random.default_rng(7)
@@ -423,9 +419,7 @@ def test_grid_finds_both_modes():
     parts = []
     for i, rows in enumerate([slice(0, 6), slice(6, 9)]):
         f = np.linspace(-40.0, 40.0, 400_001)
-        log_p = StudentT(2.0, 0.2).log_prob(y[rows, None], f).sum(axis=0) + stats.norm.logpdf(
-            f, prior.mean[i], 3.0
-        )
+        log_p = StudentT(2.0, 0.2).log_prob(y[rows, None], f).sum(axis=0) + stats.norm.logpdf(f, prior.mean[i], 3.0)
         parts.append(special.logsumexp(log_p) + np.log(f[1] - f[0]))
     np.testing.assert_allclose(grid.log_evidence, sum(parts), atol=1e-6)
 

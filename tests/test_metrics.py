@@ -57,12 +57,8 @@ def test_the_papers_kl_before_and_during_the_stream(figure):
     oracle = np.load(ORACLES / "rvga" / f"{figure}.npz")
     prior = DenseGaussian.isotropic(2, float(oracle["sigma0"]), oracle["mu0"])
     for method in ("ekf", "rvga_implicit"):
-        for i, step in list(enumerate(oracle["kl_exact_steps"]))[
-            :: max(1, len(oracle["kl_exact_steps"]) // 8)
-        ]:
-            belief = DenseGaussian(
-                oracle[f"{method}_mean_history"][step], oracle[f"{method}_cov_history"][step]
-            )
+        for i, step in list(enumerate(oracle["kl_exact_steps"]))[:: max(1, len(oracle["kl_exact_steps"]) // 8)]:
+            belief = DenseGaussian(oracle[f"{method}_mean_history"][step], oracle[f"{method}_cov_history"][step])
             exact = metrics.kl_to_posterior_exact(belief, prior, Bernoulli(), oracle["X"], oracle["y"])
             np.testing.assert_allclose(exact, oracle[f"{method}_kl_exact"][i], rtol=1e-9)
 
@@ -75,8 +71,7 @@ def test_kl_is_the_kl_of_gaussians_when_the_posterior_is_one():
     # log Z of tempered rows: Σ w log N(y|f) integrated over the prior, at one point by Bayes' rule
     theta = np.array([0.3, -0.2, 0.9])
     log_evidence = (
-        metrics.log_joint(theta, prior, likelihood, X, y, sample_weight=weight)
-        - posterior.log_prob(theta[None])
+        metrics.log_joint(theta, prior, likelihood, X, y, sample_weight=weight) - posterior.log_prob(theta[None])
     ).item()
     options = {"sample_weight": weight, "log_evidence": log_evidence}
     expected = belief.kl(posterior)
@@ -122,9 +117,7 @@ def test_log_joint_against_a_loop(monkeypatch):
         expected.append(total)
     got = metrics.log_joint(theta, prior, Bernoulli("probit"), X, y, sample_weight=weight)
     np.testing.assert_allclose(got, expected, rtol=1e-12)
-    monkeypatch.setattr(
-        "gaussfold.metrics.divergence._CHUNK", 20
-    )  # several rows at a time, the last block short
+    monkeypatch.setattr("gaussfold.metrics.divergence._CHUNK", 20)  # several rows at a time, the last block short
     chunked = metrics.log_joint(theta, prior, Bernoulli("probit"), X, y, sample_weight=weight)
     np.testing.assert_allclose(chunked, expected, rtol=1e-12)
 
@@ -202,9 +195,7 @@ def test_nlpd_against_numerical_integration():
         losses.append(0.0 if np.isnan(label) else -math.log(integrate.quad(density, m - 9 * s, m + 9 * s)[0]))
     weight[3] = 0.0
     expected = np.average(losses, weights=weight)
-    np.testing.assert_allclose(
-        metrics.nlpd(belief, Poisson(), X, y, sample_weight=weight), expected, rtol=1e-7
-    )
+    np.testing.assert_allclose(metrics.nlpd(belief, Poisson(), X, y, sample_weight=weight), expected, rtol=1e-7)
     with pytest.raises(ValueError, match="no row has both"):
         metrics.nlpd(belief, Poisson(), X, np.full(5, np.nan))
 
@@ -212,9 +203,7 @@ def test_nlpd_against_numerical_integration():
 def test_log_loss_agrees_with_scikit_learn():
     rng = np.random.default_rng(0)
     y, p, w = rng.integers(0, 2, 50), rng.random(50), rng.uniform(0.1, 2.5, 50)
-    np.testing.assert_allclose(
-        metrics.log_loss(y, p, sample_weight=w), sk_metrics.log_loss(y, p, sample_weight=w)
-    )
+    np.testing.assert_allclose(metrics.log_loss(y, p, sample_weight=w), sk_metrics.log_loss(y, p, sample_weight=w))
     many = rng.dirichlet([0.5, 1.0, 2.0], 50)
     labels = rng.integers(0, 3, 50)
     expected = sk_metrics.log_loss(labels, many, sample_weight=w)

@@ -265,7 +265,8 @@ def test_an_unknown_kind_is_named(path):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"format": "1"}, {"format": True}, {"format": 0}, {"format": ...}, {"kind": ...}, {"model": ...}, {"sha256": "00"}, {"sha256": None},
+        {"format": "1"}, {"format": True}, {"format": 0}, {"format": ...}, {"kind": ...}, {"model": ...},
+        {"sha256": "00"}, {"sha256": None},
         {"fortran": ["absent"]}, {"fortran": 3}, {"kind": ["x"]}, {"kind": "ToyModel", "model": {"no": 1}},
     ],
 )  # fmt: skip
@@ -275,7 +276,7 @@ def test_a_forged_header_is_refused(path, changes):
         store.load(path)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "null", "{", "\x00"])
+@pytest.mark.parametrize("text", ["", "[]", "null", "{", "\x00", "[" * 100_000])
 def test_a_header_that_is_no_json_object_is_refused(path, text):
     path.write_bytes(to_bytes({}, metadata={"gaussfold": text}))
     with pytest.raises(StoreError, match="header is damaged"):
@@ -303,8 +304,7 @@ def test_every_truncation_is_refused(path):
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_flipped_bytes_are_refused_or_harmless(tmp_path, data):
     path = tmp_path / "flip"
-    store.save(belief(), path)
-    blob = bytearray(path.read_bytes())
+    blob = bytearray(store._serialise(belief()))
     for place in data.draw(st.lists(st.integers(0, len(blob) - 1), min_size=1, max_size=3, unique=True)):
         blob[place] ^= data.draw(st.integers(1, 255))
     path.write_bytes(blob)

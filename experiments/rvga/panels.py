@@ -33,9 +33,7 @@ def data(ax: Any, problem: Problem, title: str) -> None:
         )
     ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")
     ax.set_aspect("equal", "datalim")
-    ax.legend(
-        loc="best", handletextpad=0.1, borderaxespad=0.2, frameon=True, framealpha=0.85, edgecolor="none"
-    )
+    ax.legend(loc="best", handletextpad=0.1, borderaxespad=0.2, frameon=True, framealpha=0.85, edgecolor="none")
 
 
 def kl_curves(ax: Any, steps: Array, curves: Mapping[str, Sequence[float]], title: str, ylabel: str) -> None:
@@ -91,9 +89,7 @@ def contours(ax: Any, first: Array, second: Array, log_density: Array) -> None:
     """Fill the regions that hold 99, 90 and 50 % of the true posterior, the 90 % one outlined."""
     low, middle, high = levels(log_density, (0.99, MASS, 0.5))
     top = float(log_density.max()) + 1.0
-    ax.contourf(
-        first, second, log_density, [low, middle, high, top], colors=["#EDEDED", "#D9D9D9", "#BFBFBF"]
-    )
+    ax.contourf(first, second, log_density, [low, middle, high, top], colors=["#EDEDED", "#D9D9D9", "#BFBFBF"])
     ax.contour(first, second, log_density, [middle], colors=[GREY], linewidths=1.0, linestyles="solid")
 
 

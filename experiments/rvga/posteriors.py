@@ -26,9 +26,7 @@ from gaussfold.types import Array
 ORDER = ("implicit", "exact", "explicit", "ekf", "qkf")
 SHOWN_AT = (3, 6, 12, 25, 50, 100)
 """Observations after which figures 14-16 draw an ellipse."""
-AT_THE_END = (
-    "90 % ellipses after the stream, and Laplace's, over the 50, 90 and 99 % regions of the true posterior"
-)
+AT_THE_END = "90 % ellipses after the stream, and Laplace's, over the 50, 90 and 99 % regions of the true posterior"
 OVER_TIME = (
     f"90 % ellipses after {', '.join(map(str, SHOWN_AT[:-1]))} observations (pale to dark) and "
     f"{SHOWN_AT[-1]} (black), and Laplace's, over the 50, 90 and 99 % regions of the true posterior"
@@ -110,8 +108,7 @@ def _figure(setting: Setting, context: Context, title: str, *, over_time: bool =
         "belief_mean": {key: path[-1].mean for key, path in beliefs.items()} | {"laplace": batch_belief.mean},
         "steps": steps,
         "kl_unnormalised": curves,
-        "oracle_difference": against_reference(problem, steps, curves)
-        | _evidence_error(problem, log_evidence),
+        "oracle_difference": against_reference(problem, steps, curves) | _evidence_error(problem, log_evidence),
         "replicates": replicates(setting, context, "other data sets"),
     }
     return Result(figure, numbers)
@@ -157,7 +154,7 @@ def _over_time(
 ) -> None:
     """Draw the ellipses as they shrink, pale to dark, the last in black, with Laplace's in its colour."""
     region = panels.region(problem, np.asarray(grid.mean), np.asarray(grid.cov), n)
-    middle = [beliefs[key][t] for key in ("implicit", "exact") for t in SHOWN_AT[1:]]
+    middle = [beliefs[key][t] for key in ("implicit", "exact") for t in SHOWN_AT[2:]]
     clouds = [panels.ellipse(b.mean, b.cov) for b in (*middle, batch_belief)]
     box = panels.around([region, *clouds])
     surface = panels.log_posterior(problem, box, n)
@@ -198,4 +195,5 @@ def _warn_if_outside(ax: Any, belief: gf.DenseGaussian, box: panels.Box) -> None
         std = np.sqrt(np.diag(belief.cov))
         mean = f"mean ({belief.mean[0]:.4g}, {belief.mean[1]:.4g})"
         text = f"out of view:\n{mean}\nstd ({std[0]:.3g}, {std[1]:.3g})"
-        ax.text(0.96, 0.04, text, transform=ax.transAxes, ha="right", va="bottom", fontsize=8.5, zorder=9)
+        pale = {"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1.5}
+        ax.text(0.96, 0.04, text, transform=ax.transAxes, ha="right", va="bottom", fontsize=8.5, bbox=pale)

@@ -92,9 +92,7 @@ def fig12(context: Context) -> Result:
         ax.legend(loc="center left", frameon=True, framealpha=0.9, edgecolor="none")
         figure.colorbar(mesh, ax=ax)
         solid: Any = figure.add_subplot(2, 2, 3 + column, projection="3d")
-        solid.plot_surface(
-            A, V, values, cmap="PuOr", vmin=-limit, vmax=limit, rcount=36, ccount=36, linewidth=0
-        )
+        solid.plot_surface(A, V, values, cmap="PuOr", vmin=-limit, vmax=limit, rcount=36, ccount=36, linewidth=0)
         solid.set(xlabel=r"$\alpha$", ylabel=r"$\nu$", title=label)
         solid.view_init(elev=28, azim=-60)
         solid.set_box_aspect(None, zoom=1.1)
@@ -134,9 +132,7 @@ def fig13(context: Context) -> Result:
             ax = axes[row, column]
             ax.fill_between(times, *bounds[:, 2 * row : 2 * row + 2].T, color=GREEN, alpha=0.15, lw=0)
             for side in (0, 1):
-                ax.plot(
-                    times, bounds[:, 2 * row + side], color=GREEN, lw=2.0, label="bounds" if side else None
-                )
+                ax.plot(times, bounds[:, 2 * row + side], color=GREEN, lw=2.0, label="bounds" if side else None)
             for path, color, name in zip(paths, (BLUE, VERMILION), ("lower", "upper"), strict=True):
                 ax.plot(
                     times,

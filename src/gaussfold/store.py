@@ -232,7 +232,7 @@ def _parse(file: Path, text: str) -> Header:
     damaged = _refusal(file, "its header is damaged", _RESTORE)
     try:
         header = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise damaged from error
     if not isinstance(header, dict) or type(header.get("format")) is not int:
         raise damaged

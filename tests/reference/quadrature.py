@@ -60,12 +60,13 @@ def tilted_moments(
     f = centre + u
     height = power * reference.log_density(config, y, np.array([centre]))[0] - 0.5 * (centre - m) ** 2 / v
     if config["name"] == "Poisson":  # terms of 1e13 balance at the mode; they are left out on both sides
-        rate = power * np.exp(centre)
         with np.errstate(over="ignore"):
-            beyond = np.where(np.abs(u) < 1e-3, u * u * (1 / 2 + u / 6 + u * u / 24 + u**3 / 120), np.expm1(u) - u)
-        log_integrand = height - rate * beyond - 0.5 * u * u / v
+            beyond = power * (np.exp(f) - np.exp(centre) * (1.0 + u))
+        near = np.abs(u) < 1e-3
+        beyond[near] = power * np.exp(centre) * (u * u * (1 / 2 + u / 6 + u * u / 24 + u**3 / 120))[near]
+        log_integrand = -beyond - 0.5 * u * u / v
     else:
-        log_integrand = power * reference.log_density(config, y, f) - 0.5 * (u + (centre - m)) ** 2 / v
+        log_integrand = power * reference.log_density(config, y, f) - 0.5 * (u + (centre - m)) ** 2 / v - height
     top = log_integrand.max()
     keep = log_integrand > top - 60.0
     u, f = u[keep], f[keep]
@@ -75,7 +76,7 @@ def tilted_moments(
     first, second = (power * d for d in reference.derivatives(config, y, f))
     gradient, offset = p @ first, p @ u
     hessian = p @ second + p @ (first - gradient) ** 2
-    log_z = top + np.log(mass) - 0.5 * np.log(2.0 * np.pi * v)
+    log_z = height + top + np.log(mass) - 0.5 * np.log(2.0 * np.pi * v)
     return float(log_z), float(gradient), float(hessian), float(centre + offset), float(p @ (u - offset) ** 2)
 
 

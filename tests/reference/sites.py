@@ -48,9 +48,11 @@ def taylor(config: dict, y: float, m: float, v: float) -> tuple[float, float]:
         fisher = np.exp(2.0 * log_slope - log_cdf(m) - log_cdf(-m))
         up, down = np.exp(log_slope - log_cdf(m)), np.exp(log_slope - log_cdf(-m))
         return y * up - (1.0 - y) * down, -fisher  # h'(y - h)/(h (1 - h)), without cancellation
-    r = config.get("dispersion", np.inf)
-    share = special.expit(np.log(r) - m)  # h/R, with h' = h = e^f and R = h + h²/r
-    return y * share - (r * special.expit(m - np.log(r)) if np.isfinite(r) else np.exp(m)), -np.exp(m) * share
+    if name == "Poisson":
+        return y - np.exp(m), -np.exp(m)
+    r = config["dispersion"]  # h' = h = e^f and R = h + h²/r, so h/R = r/(r + h)
+    fisher = r * special.expit(m - np.log(r))
+    return y * special.expit(np.log(r) - m) - fisher, -fisher
 
 
 def vi(config: dict, y: float, m: float, v: float) -> tuple[float, float]:
@@ -186,6 +188,8 @@ def distance_to_root(
     for the others): that quotient is the distance. For ep the equations say that the tilted density has mean m and
     variance v, which is what is checked.
     """
+    if not (np.isfinite(m) and 0.0 < v < np.inf):
+        return np.inf, np.inf
     unit = abs(m) + np.sqrt(v)
     if rule == "ep":
         cavity_variance = 1.0 / ((1.0 - alpha) / v + alpha / v0)

@@ -168,6 +168,10 @@ class DenseGaussian:
         """An independent copy."""
         return type(self).from_factor(self._mean, self._factor)
 
+    def become(self, other: DenseGaussian) -> None:
+        """Take over another belief's numbers; the other must not be used any more."""
+        self._mean, self._factor = other._mean, other._factor
+
     def state(self) -> dict[str, np.ndarray]:
         """Named arrays that hold everything; see :meth:`from_state`."""
         return {"mean": self._mean.copy(), "factor": self._factor.copy()}

@@ -28,6 +28,7 @@ class Settings:
     dynamics: Any
     ticks_per_row: bool
     block_size: int | None
+    second_look: int
 
     def prior(self) -> DenseGaussian:
         """Build the belief before any data; on demand, so that it costs no memory afterwards."""
@@ -58,6 +59,7 @@ def resolve(model: Any, n_features: int) -> Settings:
         dynamics=_dynamics(model, mean, std),
         ticks_per_row=model.tick == "observation",
         block_size=None if model.block_size is None else int(model.block_size),
+        second_look=_second_look(model),
     )
 
 
@@ -77,6 +79,14 @@ def _prior(model: Any, n_features: int) -> tuple[Array, Array]:
         std = np.append(std, shared if model.intercept_std is None else float(model.intercept_std))
         mean = np.append(mean, centre)
     return mean, std
+
+
+def _second_look(model: Any) -> int:
+    rows = whole("second_look", model.second_look, least=0)
+    if rows and (model.forgetting != 1 or model.drift_std != 0):
+        msg = f"second_look={rows} needs forgetting=1.0 and drift_std=0.0: a row that has faded has no site to look at again"
+        raise ValueError(msg)
+    return rows
 
 
 def _dynamics(model: Any, prior_mean: Array, prior_std: Array) -> Any:
