@@ -34,8 +34,9 @@ LINES = {
     "qkf": Line("QKF", SKY, (0, (5, 1.5, 1, 1.5)), 1.8, 3),
     "explicit": Line("R-VGA explicit", GREEN, (0, (1.2, 1.2)), 2.2, 4),
     "implicit": Line("R-VGA implicit", BLUE, "-", 2.2, 5),
-    "exact": Line("gaussfold default (exact expectation)", PURPLE, (0, (3, 2)), 1.6, 6),
+    "exact": Line("gaussfold default (exact)", PURPLE, (0, (3, 2)), 1.6, 6),
     "laplace": Line("Laplace (batch)", VERMILION, "-", 1.6, 2),
+    "variational": Line("best Gaussian (batch)", GREY, (0, (1, 1.5)), 1.6, 2),
 }
 
 # Posterior mass that every ellipse and the bold contour of the true posterior enclose.

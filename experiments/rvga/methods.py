@@ -6,18 +6,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import gaussfold as gf
 from experiments.registry import Context
 from experiments.rvga.settings import Problem, Setting, draw
 from gaussfold import batch, metrics
 from gaussfold.likelihoods import Bernoulli
-from gaussfold.types import Array
 
 LOGISTIC = Bernoulli("logit", expectation="quadrature")
 """What the data follow: every KL is measured against this, whatever a method assumes."""
 
 _PAPER = Bernoulli("logit", expectation="probit")
+
+
+Steps = NDArray[np.int_]
+"""Numbers of observations, increasing."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ ORACLE_KEYS = {
 }
 
 
-def history(method: Method, problem: Problem, steps: Array) -> list[gf.DenseGaussian]:
+def history(method: Method, problem: Problem, steps: Steps) -> list[gf.DenseGaussian]:
     """Return the belief after each of the given numbers of observations (increasing, from 0)."""
     belief, seen, beliefs = problem.prior.copy(), 0, []
     for step in steps.tolist():
@@ -64,6 +68,15 @@ def unnormalised_kl(belief: gf.DenseGaussian, problem: Problem) -> float:
 def laplace(problem: Problem) -> gf.DenseGaussian:
     """Return the batch Laplace approximation."""
     return batch.laplace(problem.prior, LOGISTIC, problem.X, problem.y)
+
+
+def batch_kls(problem: Problem) -> dict[str, list[float]]:
+    """Return the KL of Laplace and of the best Gaussian there is, the batch variational optimum."""
+    best = batch.variational(problem.prior, LOGISTIC, problem.X, problem.y)
+    return {
+        "laplace": [unnormalised_kl(laplace(problem), problem)],
+        "variational": [unnormalised_kl(best, problem)],
+    }
 
 
 def final_kls(problem: Problem) -> dict[str, float]:
@@ -91,7 +104,7 @@ def replicates(setting: Setting, context: Context, description: str) -> dict[str
     }
 
 
-def against_reference(problem: Problem, steps: Array, curves: dict[str, list[float]]) -> dict[str, float]:
+def against_reference(problem: Problem, steps: Steps, curves: dict[str, list[float]]) -> dict[str, float]:
     """Return the largest relative difference between our KL curves and the oracles', per method."""
     if problem.reference is None:
         return {}

@@ -13,6 +13,7 @@ from experiments.rvga.methods import (
     LOGISTIC,
     METHODS,
     against_reference,
+    batch_kls,
     history,
     laplace,
     replicates,
@@ -78,12 +79,12 @@ def _figure(setting: Setting, context: Context, title: str, *, over_time: bool =
         for key, path in context.track(beliefs.items(), "KL along the stream")
     }
     batch_belief = laplace(problem)
-    curves["laplace"] = [unnormalised_kl(batch_belief, problem)]
+    curves |= batch_kls(problem)
     log_evidence = float(grid.log_evidence)
     true = {key: [value + log_evidence for value in values] for key, values in curves.items()}
 
     figure = canvas(13.0, 7.4)
-    upper, lower, foot = figure.subfigures(3, 1, height_ratios=[1.0, 0.92, 0.08])
+    upper, lower, foot = np.asarray(figure.subfigures(3, 1, height_ratios=[1.0, 0.92, 0.08]))
     axes = dict(zip(("data", "kl", "true"), upper.subplots(1, 3, width_ratios=[1, 1.7, 1.7]), strict=True))
     lower.suptitle(OVER_TIME if over_time else AT_THE_END, fontsize=9.5)
     axes |= dict(zip(ORDER, lower.subplots(1, 5), strict=True))
@@ -91,9 +92,9 @@ def _figure(setting: Setting, context: Context, title: str, *, over_time: bool =
     panels.kl_curves(axes["kl"], steps, curves, "KL without the evidence (as in the paper)", "KL, with Z = 1")
     panels.kl_curves(axes["true"], steps, true, "true KL (evidence from a grid)", "KL (nats)")
     draw = _over_time if over_time else _at_the_end
-    draw(axes, problem, beliefs, batch_belief, grid, 90 if context.quick else 240)
+    draw(axes, beliefs, batch_belief, grid, 90 if context.quick else 240)
     handles, labels = axes["kl"].get_legend_handles_labels()
-    foot.legend(handles, labels, loc="center", ncols=6)
+    foot.legend(handles, labels, loc="center", ncols=7)
 
     final = {key: values[-1] for key, values in curves.items()}
     numbers: dict[str, Any] = {
@@ -102,7 +103,7 @@ def _figure(setting: Setting, context: Context, title: str, *, over_time: bool =
         "log_evidence": log_evidence,
         "final_kl_unnormalised": final,
         "final_kl": {key: values[-1] for key, values in true.items()},
-        "order": sorted(final, key=lambda key: final[key]),
+        "order": sorted(final, key=final.__getitem__),
         "posterior_mean": grid.mean,
         "posterior_cov": grid.cov,
         "belief_mean": {key: path[-1].mean for key, path in beliefs.items()} | {"laplace": batch_belief.mean},
@@ -122,18 +123,16 @@ def _evidence_error(problem: Problem, log_evidence: float) -> dict[str, float]:
 
 def _at_the_end(
     axes: dict[str, Any],
-    problem: Problem,
     beliefs: dict[str, list[gf.DenseGaussian]],
     batch_belief: gf.DenseGaussian,
-    grid: Any,
+    grid: batch.GridPosterior,
     n: int,
 ) -> None:
     """Draw the final ellipse of each method, with Laplace's, over the regions of the true posterior."""
     final = {key: path[-1] for key, path in beliefs.items()}
-    region = panels.region(problem, np.asarray(grid.mean), np.asarray(grid.cov), n)
     clouds = [panels.ellipse(b.mean, b.cov) for b in (final["implicit"], final["exact"], batch_belief)]
-    box = panels.around([region, *clouds])
-    surface = panels.log_posterior(problem, box, n)
+    box = panels.around([panels.region(grid), *clouds])
+    surface = panels.surface(grid, box, n)
     for key, belief in final.items():
         ax, line = axes[key], LINES[key]
         panels.contours(ax, *surface)
@@ -146,18 +145,16 @@ def _at_the_end(
 
 def _over_time(
     axes: dict[str, Any],
-    problem: Problem,
     beliefs: dict[str, list[gf.DenseGaussian]],
     batch_belief: gf.DenseGaussian,
-    grid: Any,
+    grid: batch.GridPosterior,
     n: int,
 ) -> None:
     """Draw the ellipses as they shrink, pale to dark, the last in black, with Laplace's in its colour."""
-    region = panels.region(problem, np.asarray(grid.mean), np.asarray(grid.cov), n)
     middle = [beliefs[key][t] for key in ("implicit", "exact") for t in SHOWN_AT[2:]]
     clouds = [panels.ellipse(b.mean, b.cov) for b in (*middle, batch_belief)]
-    box = panels.around([region, *clouds])
-    surface = panels.log_posterior(problem, box, n)
+    box = panels.around([panels.region(grid), *clouds])
+    surface = panels.surface(grid, box, n)
     for key, path in beliefs.items():
         ax, line = axes[key], LINES[key]
         panels.contours(ax, *surface)

@@ -45,6 +45,9 @@ def sweep(
     The marginals *without* each row's own site (leave-one-out, as far as the sites go), and the new sites.
     """
     recipe = recipe_of(likelihood, rule, at)  # type: ignore[arg-type]
+    if recipe.program is None:
+        msg = f"likelihood={likelihood!r} has no compiled kernel; sweeps take the built-in families of gaussfold.likelihoods"
+        raise ValueError(msg)
     if n_sweeps < 0:
         msg = f"n_sweeps={n_sweeps!r}: a whole number >= 0 is needed"
         raise ValueError(msg)

@@ -217,7 +217,7 @@ def ep_site(
         gradient = sign * rho / scale
         hessian = -rho * delta / (1.0 + v)
         shrink = 1.0 / (1.0 + v * hessian)
-        return shrink * gradient, shrink * hessian
+        return shrink * gradient / alpha, shrink * hessian / alpha
     _, gradient, hessian, moved, variance = tilted_moments(code, p0, p1, y, alpha * w, m, v)
     if abs(v * hessian) < 0.5:
         shrink = 1.0 / (1.0 + v * hessian)

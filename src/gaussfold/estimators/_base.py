@@ -189,7 +189,7 @@ class StreamingEstimator(Readout):
 
     def _check_refine(self, refine: int) -> None:
         if refine and self._settings.second_look:
-            msg = f"refine={refine} and second_look={self._settings.second_look}: refine looks again at every row, use one"
+            msg = f"refine={refine} and second_look={self._settings.second_look}: both look again, use one"
             raise ValueError(msg)
         if refine and self._settings.dynamics is not None and self._settings.ticks_per_row:
             msg = (

@@ -84,7 +84,7 @@ def _prior(model: Any, n_features: int) -> tuple[Array, Array]:
 def _second_look(model: Any) -> int:
     rows = whole("second_look", model.second_look, least=0)
     if rows and (model.forgetting != 1 or model.drift_std != 0):
-        msg = f"second_look={rows} needs forgetting=1.0 and drift_std=0.0: a row that has faded has no site to look at again"
+        msg = f"second_look={rows} needs forgetting=1.0 and drift_std=0.0: a row that has faded has no site left"
         raise ValueError(msg)
     return rows
 
