@@ -46,7 +46,7 @@ def sweep(
     """
     recipe = recipe_of(likelihood, rule, at)  # type: ignore[arg-type]
     if recipe.program is None:
-        msg = f"likelihood={likelihood!r} has no compiled kernel; sweeps take the built-in families of gaussfold.likelihoods"
+        msg = f"likelihood={likelihood!r} has no compiled kernel; sweeps take the families of gaussfold.likelihoods"
         raise ValueError(msg)
     if n_sweeps < 0:
         msg = f"n_sweeps={n_sweeps!r}: a whole number >= 0 is needed"

@@ -38,7 +38,7 @@ def test_python_and_engine_agree(likelihood, labels, rule, at):
     for y in labels:
         for m0, v0, w in [(0.3, 0.5, 1.0), (-1.1, 1.3, 2.5), (0.9, 0.04, 0.3)]:
             precision, shift = visit(rule, at, likelihood, y, w, m0, v0)
-            j, h, m, v, _ = compiled(*likelihood.kernel, rule.code, rule.alpha, at.code, y, w, m0, v0)
+            _, h, m, v, _ = compiled(*likelihood.kernel, rule.code, rule.alpha, at.code, y, w, m0, v0)
             after = 1.0 / (1.0 / v0 + precision)
             np.testing.assert_allclose(-h, precision, rtol=2e-7, atol=1e-9)
             np.testing.assert_allclose(v, after, rtol=1e-7)

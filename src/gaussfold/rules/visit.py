@@ -43,13 +43,13 @@ def looker(rule: AnyRule, likelihood: Likelihood, y: float, weight: float, m0: f
     """
 
     def look(m: float, v: float) -> tuple[float, float]:
-        gradient, curvature = rule.site(likelihood, y, Moments(np.float64(m), np.float64(v)))
+        gradient, curvature = rule.site(likelihood, y, Moments(np.asarray(m), np.asarray(v)))
         return weight * float(gradient), weight * float(curvature)
 
     def look_at_cavity(m: float, v: float) -> tuple[float, float]:
         variance = 1.0 / ((1.0 - rule.alpha) / v + rule.alpha / v0)
         mean = variance * ((1.0 - rule.alpha) * m / v + rule.alpha * m0 / v0)
-        moments = Moments(np.float64(mean), np.float64(variance))
+        moments = Moments(np.asarray(mean), np.asarray(variance))
         gradient, curvature = rule.site(Tempered(likelihood, weight), y, moments)  # type: ignore[arg-type]
         return float(gradient) + float(curvature) * (m - mean), float(curvature)
 
@@ -78,7 +78,7 @@ def _after(precision: float, shift: float, m0: float, v0: float) -> tuple[float,
 def _extragradient(
     look: Look, at: Extragradient, gradient: float, curvature: float, m0: float, v0: float
 ) -> tuple[float, float]:
-    """lrvga (137)-(143), in the form that ``at`` names."""
+    """Update by the trial belief's site, in the form that ``at`` names: lrvga (137)-(143)."""
     m1, v1 = _after(-curvature, gradient - curvature * m0, m0, v0)
     gradient_there, curvature_there = look(m1, v1)
     if at.form == "natural":
