@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,9 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         import rich  # noqa: F401
     except ImportError as missing:
         parser.error(f"{missing}: the experiments draw, so they need pip install 'gaussfold[plot]'")
-    context = Context(quick=args.quick, oracles=oracles, track=_track)
     for name in names:
         started = time.perf_counter()
+        context = Context(quick=args.quick, oracles=oracles, track=partial(_track, name))
         png, numbers = run(EXPERIMENTS[name], context, args.out)
         print(f"{name}: {png} ({time.perf_counter() - started:.1f} s)", flush=True)
         if oracles is not None and "synthetic" in json.dumps(numbers):
@@ -85,7 +86,7 @@ def plain(value: Any, digits: int = 7) -> Any:
     return value
 
 
-def _track(items: Iterable[Any], description: str) -> Iterator[Any]:
+def _track(name: str, items: Iterable[Any], description: str) -> Iterator[Any]:
     """Move a bar on a terminal; elsewhere (a log, a pipe) say nothing until the experiment is done."""
     if not sys.stderr.isatty():
         yield from items
@@ -93,7 +94,7 @@ def _track(items: Iterable[Any], description: str) -> Iterator[Any]:
     from rich.console import Console
     from rich.progress import track
 
-    yield from track(items, description=description, transient=True, console=Console(stderr=True))
+    yield from track(items, description=f"{name}: {description}", transient=True, console=Console(stderr=True))
 
 
 def _parser() -> argparse.ArgumentParser:

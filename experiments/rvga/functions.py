@@ -118,7 +118,4 @@ def _two_dimensions(ax: Any, n: int) -> None:
     levels = [1.0, 2.0, 3.0, 5.0, 8.0]
     ax.contour(grid, grid, loss, levels, colors=[BLACK], linewidths=1.4)
     ax.contour(grid, grid, bound, levels, colors=[GREEN], linewidths=1.4, linestyles="--")
-    ax.plot([], [], color=BLACK, label="loss of two observations")
-    ax.plot([], [], color=GREEN, ls="--", label=r"its bound, $\xi$ = 2.5")
-    ax.set(title="the same in two dimensions (levels 1, 2, 3, 5, 8)", xlabel=r"$\theta_1$", ylabel=r"$\theta_2$")
-    ax.legend(loc="lower left", frameon=True, framealpha=1.0, edgecolor="none")
+    ax.set(title="loss of two observations, and its bound (dashed)", xlabel=r"$\theta_1$", ylabel=r"$\theta_2$")

@@ -149,7 +149,7 @@ def fig13(context: Context) -> Result:
             else:
                 ax.set_xlabel("iteration")
             ax.set_ylabel(symbol if column == 0 else "")
-            ax.set_xlim(0, length)
+            ax.set(xlim=(0, length), xticks=range(0, length + 1, 5))
         numbers["panels"][f"nu0 = {nu0:g}"] = {
             "root": list(exact),
             "bounds_at_the_end": bounds[-1],

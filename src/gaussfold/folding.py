@@ -60,7 +60,7 @@ def fold(
     belief
         For example :class:`gaussfold.DenseGaussian`.
     likelihood
-        From :mod:`gaussfold.likelihoods`, or your own: a subclass of ``likelihoods.ScalarLikelihood`` (in Python, slower).
+        From :mod:`gaussfold.likelihoods`, or your own subclass of ``likelihoods.ScalarLikelihood`` (Python, slower).
     X, y
         Rows (array or sparse matrix) and labels. A NaN label means: predict, don't learn.
     rule
