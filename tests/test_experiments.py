@@ -56,6 +56,9 @@ def test_fig6_orders_the_methods_as_the_paper_does(tmp_path):
     assert len({values[0] for values in curves.values() if len(values) > 1}) == 1, "all streams start at the prior"
     assert all(values[-1] == final[key] for key, values in curves.items())
     assert kl["variational"] == min(kl.values()), "no Gaussian is nearer than the best one"
+    refined, best = numbers["kl_after_30_sweeps"], final["variational"]
+    assert refined["exact"] == pytest.approx(best, abs=2e-6), "revisited, the exact expectation reaches it"
+    assert refined["implicit"] > best + 0.1, "the closed form has another fixed point"
     assert numbers["replicates"]["wins"]["implicit < laplace"] == numbers["replicates"]["data_sets"] == 3
 
 

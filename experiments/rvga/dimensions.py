@@ -16,6 +16,7 @@ from experiments.rvga.methods import (
     batch_kls,
     final_kls,
     history,
+    refined_kls,
     replicates,
     unnormalised_kl,
 )
@@ -75,6 +76,7 @@ def _figure(rows: Mapping[str, Setting], context: Context, title: str) -> Result
             "order": sorted(final, key=final.__getitem__),
             "steps": steps,
             "kl_unnormalised": curves,
+            "kl_after_30_sweeps": refined_kls(problem),
             "oracle_difference": against_reference(problem, steps, curves),
             "replicates": replicates(setting, context, f"{name}: other data sets"),
         }

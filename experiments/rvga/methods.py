@@ -79,6 +79,18 @@ def batch_kls(problem: Problem) -> dict[str, list[float]]:
     }
 
 
+def refined_kls(problem: Problem) -> dict[str, float]:
+    """Return the KL of the two implicit schemes after the stored sites were revisited 30 times."""
+    kls = {}
+    for key in ("implicit", "exact"):
+        method, belief = METHODS[key], problem.prior.copy()
+        scheme = (method.likelihood, problem.X, problem.y)
+        sites = gf.fold(belief, *scheme, method.rule, method.at)
+        gf.sweep(belief, *scheme, sites, method.rule, method.at, n_sweeps=30)
+        kls[key] = unnormalised_kl(belief, problem)
+    return kls
+
+
 def final_kls(problem: Problem) -> dict[str, float]:
     """Return the KL of every method after the whole stream, Laplace's included."""
     end = np.array([len(problem.y)])

@@ -16,6 +16,7 @@ from experiments.rvga.methods import (
     batch_kls,
     history,
     laplace,
+    refined_kls,
     replicates,
     unnormalised_kl,
 )
@@ -109,6 +110,7 @@ def _figure(setting: Setting, context: Context, title: str, *, over_time: bool =
         "belief_mean": {key: path[-1].mean for key, path in beliefs.items()} | {"laplace": batch_belief.mean},
         "steps": steps,
         "kl_unnormalised": curves,
+        "kl_after_30_sweeps": refined_kls(problem),
         "oracle_difference": against_reference(problem, steps, curves) | _evidence_error(problem, log_evidence),
         "replicates": replicates(setting, context, "other data sets"),
     }
