@@ -63,3 +63,28 @@ def extreme_marginals(likelihood, n: int, seed: int) -> tuple[np.ndarray, ...]:
     corners = [(m, v) for m in (-1e3, -30.0, 0.0, 30.0, 1e3) for v in (1e-8, 1.0, 1e6)]
     m0[: len(corners)], v0[: len(corners)] = np.array(corners).T
     return labels(likelihood, rng, n), rng.choice([1.0, 0.3, 2.5], n), m0, v0
+
+
+def data(likelihood, n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and labels drawn from the model itself, features of different sizes, some rows outlying."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, d)) * np.linspace(0.4, 1.3, d)
+    f = 1.1 * X @ rng.standard_normal(d) / np.sqrt(d)
+    if isinstance(likelihood, lk.Poisson | lk.NegativeBinomial):
+        return X, rng.poisson(np.exp(np.clip(0.6 * f, -4.0, 3.0))).astype(float)
+    if isinstance(likelihood, lk.Bernoulli):
+        return X, (rng.random(n) < 1.0 / (1.0 + np.exp(-2.0 * f))).astype(float)
+    noise = rng.standard_t(4.0, n) if isinstance(likelihood, lk.StudentT) else rng.standard_normal(n)
+    return X, f + 0.7 * noise
+
+
+def prior(d: int, seed: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    """An odd mean, and a covariance with correlations and unequal scales."""
+    rng = np.random.default_rng(seed)
+    root = rng.standard_normal((d, d)) / np.sqrt(d) + np.diag(np.linspace(0.5, 0.9, d))
+    return 0.3 * rng.standard_normal(d), 0.7**2 * root @ root.T
+
+
+def relative(got: np.ndarray, want: np.ndarray) -> float:
+    """Largest difference, relative to the largest entry."""
+    return float(np.abs(np.asarray(got) - want).max() / np.abs(want).max())

@@ -22,7 +22,7 @@ _HOMES = {
     "save": "gaussfold.store",
     "sweep": "gaussfold.sweeping",
 }
-_MODULES = ("batch", "data", "dynamics", "likelihoods", "metrics", "rules")
+_MODULES = ("batch", "data", "dynamics", "likelihoods", "lookback", "metrics", "rules")
 
 __all__ = [
     "DenseGaussian",
@@ -37,6 +37,7 @@ __all__ = [
     "fold",
     "likelihoods",
     "load",
+    "lookback",
     "metrics",
     "rules",
     "save",
@@ -44,7 +45,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from gaussfold import batch, data, dynamics, likelihoods, metrics, rules
+    from gaussfold import batch, data, dynamics, likelihoods, lookback, metrics, rules
     from gaussfold.beliefs.dense import DenseGaussian
     from gaussfold.estimators import StreamingClassifier, StreamingPoissonRegressor, StreamingRegressor
     from gaussfold.folding import FoldResult, fold

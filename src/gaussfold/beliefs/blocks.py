@@ -84,22 +84,20 @@ def static_pass(
         return mean + delta, factor
     mean = mean.copy()
     start, segment = 0, SEGMENT * dim
-    subtract = block_size is None and n >= segment // 2
-    if not subtract:
-        factor = factor.copy()
+    subtract = block_size is None and np.count_nonzero(~np.isnan(y) & (weight > 0.0)) >= segment // 2
+    ours = False  # the caller's factor is copied before it is written to
     while start < n:
-        stop = min(start + segment, n) if subtract and n - start >= segment // 2 else n
-        after = None
-        if subtract and stop - start >= segment // 2:
-            after = _absorb_segment(mean, factor, X, y, weight, program, trace, start, stop, length)
-            subtract = after is not None
+        subtract = subtract and n - start >= segment // 2
+        stop = min(start + segment, n) if subtract else n
+        after = _absorb_segment(mean, factor, X, y, weight, program, trace, start, stop, length) if subtract else None
         if after is None:
-            factor = factor.copy()
+            subtract = False
+            factor = factor if ours else factor.copy()
             for first in range(start, stop, length):
                 _absorb_block(mean, factor, X, y, weight, program, trace, first, min(first + length, stop))
         else:
             mean, factor = after
-        start = stop
+        ours, start = True, stop
     return mean, factor
 
 

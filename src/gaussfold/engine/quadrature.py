@@ -18,6 +18,7 @@ from gaussfold.engine.families import (
     NEGATIVE_BINOMIAL,
     POISSON,
     STUDENT_T,
+    bounded_exp,
     derivatives,
     landmark,
     log_density,
@@ -165,6 +166,33 @@ def _log_integrand(code: int, p0: float, p1: float, y: float, power: float, m: f
 
 
 @compiled
+def expm1_minus(u: float) -> float:
+    """e^u - 1 - u, without cancellation for small u."""
+    if abs(u) > 0.3:
+        return math.expm1(u) - u
+    total = 1.0
+    for k in range(13, 2, -1):
+        total = 1.0 + u / k * total
+    return 0.5 * u * u * total
+
+
+@compiled
+def _log_relative(
+    code: int, p0: float, p1: float, y: float, power: float, m: float, v: float, origin: float, peak: float, u: float
+) -> float:
+    """Log integrand at m + origin + u, relative to ``peak``.
+
+    A Poisson rate pulls so hard that at the mode, its origin, two terms of 1e13 may balance. There they are left out
+    on paper: -power e^f (e^u - 1 - u) - u²/2v is what remains of the fall from the mode f.
+    """
+    if code == POISSON:
+        rate = bounded_exp(m + origin)
+        beyond = rate * expm1_minus(u) if u < 1.0 else bounded_exp(m + origin + u) - rate * (1.0 + u)
+        return -power * beyond - 0.5 * u * u / v
+    return _log_integrand(code, p0, p1, y, power, m, v, origin + u) - peak
+
+
+@compiled
 def _tilted_panels(
     code: int, p0: float, p1: float, y: float, power: float, m: float, v: float, edges: np.ndarray
 ) -> tuple[int, float]:
@@ -203,6 +231,13 @@ def _tilted_panels(
     edges[0] = low
     edges[1] = high
     count = _graded_edges(mode, 0.8 * spread, low, high, edges, 2)
+    if code == POISSON:
+        # exp(-power e^f) is a cliff: all of it lies within five units below where power e^f = 40
+        for k in range(12):
+            x = math.log(40.0 / power) - m - 0.4 * k
+            if low < x < high:
+                edges[count] = x
+                count += 1
     return _graded_edges(center, 0.5 * length, low, high, edges, count), mode
 
 
@@ -216,11 +251,12 @@ def tilted_moments(
     small v as (mean - m)/v would.
     """
     edges = np.empty(MAX_EDGES)
-    count, mode = _tilted_panels(code, p0, p1, y, power, m, v, edges)
-    knots = np.sort(edges[:count])
-    peak = _log_integrand(code, p0, p1, y, power, m, v, mode)
-    for k in range(count):
-        peak = max(peak, _log_integrand(code, p0, p1, y, power, m, v, knots[k]))
+    count, origin = _tilted_panels(code, p0, p1, y, power, m, v, edges)
+    knots = np.sort(edges[:count] - origin)
+    peak = _log_integrand(code, p0, p1, y, power, m, v, origin)
+    if code != POISSON:
+        for k in range(count):
+            peak = max(peak, _log_integrand(code, p0, p1, y, power, m, v, origin + knots[k]))
     mass = 0.0
     g1 = 0.0
     g2 = 0.0
@@ -233,17 +269,22 @@ def tilted_moments(
             continue
         mid = 0.5 * (knots[k + 1] + knots[k])
         for j in range(12):
-            t = mid + half * LEGENDRE_NODES[j]
-            w = half * LEGENDRE_WEIGHTS[j] * math.exp(_log_integrand(code, p0, p1, y, power, m, v, t) - peak)
-            d1, d2, _, _ = derivatives(code, p0, p1, y, m + t)
+            u = mid + half * LEGENDRE_NODES[j]
+            fall = _log_relative(code, p0, p1, y, power, m, v, origin, peak, u)
+            w = half * LEGENDRE_WEIGHTS[j] * math.exp(fall)
+            d1, d2, _, _ = derivatives(code, p0, p1, y, m + (origin + u))
             d1 *= power
             mass += w
             g1 += w * d1
             g2 += w * d1 * d1
             h1 += w * power * d2
-            f1 += w * (t - mode)
-            f2 += w * (t - mode) * (t - mode)
+            f1 += w * u
+            f2 += w * u * u
     log_z = peak + math.log(mass) - LOG_SQRT_2PI - 0.5 * math.log(v)
     g1 /= mass
     f1 /= mass
-    return log_z, g1, h1 / mass + g2 / mass - g1 * g1, mode + f1, f2 / mass - f1 * f1
+    variance = f2 / mass - f1 * f1
+    hessian = h1 / mass + g2 / mass - g1 * g1
+    if v * g1 * g1 > 10.0:
+        hessian = (variance / v - 1.0) / v  # the same number: a steep slope squares its rounding
+    return log_z, g1, hessian, origin + f1, variance

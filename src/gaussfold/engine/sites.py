@@ -17,6 +17,7 @@ from gaussfold.engine.evaluate import (
     APPROXIMATE,
     EP,
     NEWTON,
+    PL,
     QUADRATIC,
     TAYLOR,
     VI,
@@ -75,6 +76,22 @@ def _poisson_vi_start(y: float, w: float, m0: float, v0: float) -> tuple[float, 
 
 
 @compiled
+def _student_bound_start(df: float, scale: float, y: float, w: float, m0: float, v0: float) -> tuple[float, float]:
+    """Near the fixed point of the Gaussian scale mixture, where coordinate ascent from the prior leads.
+
+    With t = v0/v the site's precision is (df+1)/(df scale² + (y-m0)²/t² + v0/t): t climbs from 1, never past the root.
+    """
+    gap = y - m0
+    t = 1.0
+    for _ in range(200):
+        before = t
+        t = 1.0 + v0 * w * (df + 1.0) / (df * scale * scale + (gap / t) * (gap / t) + v0 / t)
+        if t - before <= 1e-3 * t:
+            break
+    return m0 + gap * (1.0 - 1.0 / t), v0 / t
+
+
+@compiled
 def _start(
     code: int, p0: float, p1: float, rule: int, y: float, w: float, m0: float, v0: float
 ) -> tuple[float, float, int]:
@@ -97,6 +114,9 @@ def _start(
             m, v = _poisson_vi_start(y, w, m0, v0)
             return m, v, 1
     if code == STUDENT_T:
+        if rule == QUADRATIC:
+            m, v = _student_bound_start(p0, p1, y, w, m0, v0)
+            return m, v, 1
         return m0, v0, 0
     return tilted_mode(code, p0, p1, y, w, m0, v0)
 
@@ -342,6 +362,9 @@ def implicit(
     if not ok and code != STUDENT_T:  # from the mode instead
         m, v, _ = tilted_mode(code, p0, p1, y, w, m0, v0)
         ok, j, h, m, v, n_more = _newton(code, p0, p1, rule, alpha, y, w, m0, v0, m, v)
+        n += n_more
+    if not ok and rule == PL:  # where e^v has outgrown the label the site vanishes, and the prior is the answer
+        ok, j, h, m, v, n_more = _newton(code, p0, p1, rule, alpha, y, w, m0, v0, m0, v0)
         n += n_more
     if ok:
         return j, h, m, v, n
