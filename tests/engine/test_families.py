@@ -38,7 +38,7 @@ def test_density_and_four_derivatives(likelihood, labels):
             assert value == pytest.approx(exact[0], rel=1e-13, abs=1e-14 * scale)
             np.testing.assert_allclose(got[:2], exact[1:3], rtol=2e-12, atol=1e-300)
             # The last two only steer Newton's method: accurate beside the curvature, not beside themselves.
-            np.testing.assert_allclose(got[2:], exact[3:], rtol=2e-12, atol=1e-12 * abs(exact[2]))
+            np.testing.assert_allclose(got[2:], exact[3:], rtol=2e-12, atol=1e-11 * abs(exact[2]))
 
 
 @pytest.mark.parametrize("likelihood", FAMILIES, ids=name)
@@ -60,10 +60,10 @@ def test_fisher_information_in_the_tails(likelihood):
         for f in (-300.0, -38.0, 38.0, 300.0):
             x = mp.mpf(f)
             if isinstance(likelihood, lk.Bernoulli):
-                cdf = mp.ncdf if likelihood.link == "probit" else lambda t: 1 / (1 + mp.exp(-t))
-                with mp.workdps(60 + int(f * f)):
-                    slope = mp.npdf(x) if likelihood.link == "probit" else cdf(x) * cdf(-x)
-                    want = slope**2 / (cdf(x) * cdf(-x))
+                if likelihood.link == "logit":
+                    want = 1 / ((1 + mp.exp(x)) * (1 + mp.exp(-x)))
+                else:
+                    want = mp.npdf(x) ** 2 * mp.exp(-reference.exact_log_ncdf(x) - reference.exact_log_ncdf(-x))
             elif isinstance(likelihood, lk.Poisson):
                 want = mp.exp(x)
             elif isinstance(likelihood, lk.NegativeBinomial):

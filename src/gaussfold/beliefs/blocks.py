@@ -84,7 +84,7 @@ def static_pass(
         return mean + delta, factor
     mean = mean.copy()
     start, segment = 0, SEGMENT * dim
-    subtract = block_size is None and np.count_nonzero(~np.isnan(y) & (weight > 0.0)) >= segment // 2
+    subtract = block_size is None and bool(np.count_nonzero(~np.isnan(y) & (weight > 0.0)) >= segment // 2)
     ours = False  # the caller's factor is copied before it is written to
     while start < n:
         subtract = subtract and n - start >= segment // 2
