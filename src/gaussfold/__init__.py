@@ -13,6 +13,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "DenseGaussian": "gaussfold.beliefs.dense",
+    "DiagonalGaussian": "gaussfold.beliefs.diagonal",
+    "DiagonalMixture": "gaussfold.beliefs.mixture",
     "FoldResult": "gaussfold.folding",
     "StreamingClassifier": "gaussfold.estimators",
     "StreamingPoissonRegressor": "gaussfold.estimators",
@@ -29,6 +31,8 @@ __all__ = ["__version__", *_HOMES, *_MODULES]  # noqa: PLE0604 - strings all
 if TYPE_CHECKING:
     from gaussfold import batch, data, dynamics, likelihoods, metrics, rules
     from gaussfold.beliefs.dense import DenseGaussian
+    from gaussfold.beliefs.diagonal import DiagonalGaussian
+    from gaussfold.beliefs.mixture import DiagonalMixture
     from gaussfold.estimators import StreamingClassifier, StreamingPoissonRegressor, StreamingRegressor
     from gaussfold.folding import FoldResult, fold
     from gaussfold.store import load, save

@@ -56,6 +56,8 @@ FORMAT = 1
 
 KINDS: dict[str, str] = {
     "DenseGaussian": "gaussfold.beliefs.dense",
+    "DiagonalGaussian": "gaussfold.beliefs.diagonal",
+    "DiagonalMixture": "gaussfold.beliefs.mixture",
     "StreamingClassifier": "gaussfold.estimators",
     "StreamingPoissonRegressor": "gaussfold.estimators",
     "StreamingRegressor": "gaussfold.estimators",

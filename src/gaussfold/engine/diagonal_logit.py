@@ -35,8 +35,11 @@ SCALE = math.pi / 8.0
 WIDTH = 512
 """Features per round of scratch; longer rows take several."""
 LANES = 4
+THIRD = 1.0 / 3.0
 ROUNDS = 8
-X, M, V, MEAN, VARIANCE, START, PULL, GAP, UP, DOWN, SHRINK = (WIDTH * i for i in range(11))
+PITCH = WIDTH + 8
+"""Distance of two columns: not a multiple of 4096 bytes, or all of them would compete for one set of the cache."""
+X, M, V, MEAN, VARIANCE, START, PULL, GAP, UP, DOWN, SHRINK = (PITCH * i for i in range(11))
 COLUMNS = 11
 
 
@@ -53,7 +56,7 @@ def halley(a, gap, pull, y, not_y):  # type: ignore[no-untyped-def]
     bend = slope * (down - up)
     rise = 1.0 + pull * slope
     step = residual * rise / (rise * rise + 0.5 * residual * pull * bend)
-    change = step * (slope + 0.5 * step * (bend + step * (slope * (1.0 - 6.0 * slope)) / 3.0))
+    change = step * (slope + 0.5 * step * (bend + THIRD * step * (slope * (1.0 - 6.0 * slope))))
     return step, up + change, down - change
 
 
@@ -148,11 +151,14 @@ def absorb_logit(
     log_cells, log_seen, log_at = log
     tiny, huge = limits
     index = np.empty(longest, dtype=np.uint64)
-    row_x = np.empty(longest)
-    row_raw = np.empty(longest)
-    row_m = np.empty(longest)
-    row_v = np.empty(longest)
-    s = np.empty(COLUMNS * WIDTH)
+    raw = np.empty(longest)
+    long_x = np.empty(longest)
+    long_m = np.empty(longest)
+    long_v = np.empty(longest)
+    s = np.empty(COLUMNS * PITCH)
+    short_x = s[X : X + WIDTH]
+    short_m = s[M : M + WIDTH]
+    short_v = s[V : V + WIDTH]
     size = 0
     for r in range(y.size):
         label = y[r]
@@ -160,10 +166,14 @@ def absorb_logit(
         learn = not math.isnan(label) and weight != 0.0
         if learn:
             clock[0] += rate
+        short = indptr[r + 1] - indptr[r] <= WIDTH
+        if short:  # straight into the scratch
+            row_x, row_m, row_v = short_x, short_m, short_v
+        else:
+            row_x, row_m, row_v = long_x, long_m, long_v
         count, mean, variance = take_one(
-            cells, seen, clock[0], kind, prior, indices, data, indptr[r], indptr[r + 1],
-            index, row_x, row_raw, row_m, row_v,
-        )  # fmt: skip
+            cells, seen, clock[0], kind, prior, indices, data, indptr[r], indptr[r + 1], index, row_x, raw, row_m, row_v
+        )
         out_mean[r] = mean
         out_variance[r] = variance
         out_score[r] = math.nan
@@ -171,27 +181,29 @@ def absorb_logit(
         if not math.isnan(label):
             out_score[r] = score(p0, label, mean, variance)
         if not learn or wild > 0:
-            put_back(cells, count, index, row_raw)
+            put_back(cells, count, index, raw)
             if wild > 0:
                 return r, size
             continue
         if log_at.size > 0:
-            size = note(log_cells, log_seen, log_at, size, cells, seen, count, index, row_raw)
+            size = note(log_cells, log_seen, log_at, size, cells, seen, count, index, raw)
         for start in range(0, count, WIDTH):
             n = min(count - start, WIDTH)
+            if not short:
+                for i in range(n):
+                    s[i + X] = row_x[start + i]
+                    s[i + M] = row_m[start + i]
+                    s[i + V] = row_v[start + i]
             for i in range(n):
-                s[i + X] = row_x[start + i]
-                s[i + V] = row_v[start + i]
-            for i in range(n):
-                s[i + M] = row_m[start + i]
                 s[i + MEAN] = mean
                 s[i + VARIANCE] = variance
             wild += solve(s, n, label, weight, tiny, huge)
-            for i in range(n):
-                row_m[start + i] = s[i + M]
-                row_v[start + i] = s[i + V]
+            if not short:
+                for i in range(n):
+                    row_m[start + i] = s[i + M]
+                    row_v[start + i] = s[i + V]
         if wild > 0:
-            put_back(cells, count, index, row_raw)
+            put_back(cells, count, index, raw)
             return r, size
         for i in range(count):
             j = index[i]
@@ -219,7 +231,7 @@ def absorb_logit_grid(
     row_m = np.empty((longest, k))
     row_v = np.empty((longest, k))
     scores = np.empty(k)
-    s = np.empty(COLUMNS * WIDTH)
+    s = np.empty(COLUMNS * PITCH)
     step = WIDTH // k
     size = 0
     for r in range(y.size):
