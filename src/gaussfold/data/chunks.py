@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -12,7 +14,8 @@ from gaussfold.data.messages import BadRecord
 from gaussfold.engine.records import N_REPORT, Options, Rows, Scratch
 
 
-class Chunk(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Chunk:
     """Consecutive rows of a stream."""
 
     indptr: np.ndarray[Any, Any]
@@ -24,8 +27,8 @@ class Chunk(NamedTuple):
     source: str
     line: np.ndarray[Any, Any]  # of each row in its source, from 1
     tags: list[str] | None = None
-    names: list[tuple[int, str]] = []  # noqa: RUF012 - slots seen for the first time, if names are kept
-    bad: list[BadRecord] = []  # noqa: RUF012 - records left out
+    names: list[tuple[int, str]] = field(default_factory=list)  # slots seen for the first time, if names are kept
+    bad: list[BadRecord] = field(default_factory=list)  # records left out
     n_bad: int = 0
 
     def __len__(self) -> int:
@@ -43,7 +46,8 @@ class Chunk(NamedTuple):
         """Some of the rows."""
         stop = len(self) if stop is None else stop
         a, b = int(self.indptr[start]), int(self.indptr[stop])
-        return self._replace(
+        return dataclasses.replace(
+            self,
             indptr=self.indptr[start : stop + 1] - np.int32(a),
             indices=self.indices[a:b],
             data=self.data[a:b],
@@ -94,6 +98,7 @@ def _scratch(n_bytes: int, entries: int, keep_names: int) -> Scratch:
         groups=np.empty((n_bytes + 2, 4), np.int64),
         spans=np.empty((n_bytes + 2 if keep_names else 1, 2), np.int64),
         table=np.zeros(table, np.int64),
+        stamps=np.full(4096, -1, np.int32),
         seen=np.zeros((keep_names + 7) // 8 + 1, np.uint8),
         named=np.empty((1 << 16 if keep_names else 1, 7), np.int64),
         bad=np.empty((64, 4), np.int64),

@@ -59,7 +59,7 @@ class Source:
             self._file, self._pipe = self._unwrap(raw)
         except OSError as error:
             raise DataError(f"{self.name}: cannot be read ({error.strerror or error})") from error
-        self._first = True
+        self._head = b""
 
     def __enter__(self) -> Source:
         return self
@@ -79,15 +79,25 @@ class Source:
         except (OSError, io.UnsupportedOperation):
             return raw, None
 
+    def peek(self, size: int = 1 << 16) -> bytes:
+        """Return the first bytes; they will be read again."""
+        view = memoryview(bytearray(size))
+        filled, _ = self.fill(view)
+        self._head = bytes(view[:filled])
+        return self._head
+
     def fill(self, view: memoryview) -> tuple[int, bool]:
         """Read until the view is full, the input ends, or a pipe pauses; return bytes read and "it ended"."""
-        filled = 0
+        filled = min(len(self._head), len(view))
+        view[:filled] = self._head[:filled]
+        self._head = self._head[filled:]
         began = time.monotonic()
         try:
             while filled < len(view):
                 if filled and self._pipe is not None and self._pauses(began):
                     return filled, False
-                read = self._file.readinto1(view[filled:]) if self._pipe is not None else self._file.readinto(view[filled:])
+                part = view[filled:]
+                read = self._file.readinto(part) if self._pipe is None else self._file.readinto1(part)
                 if not read:
                     return filled, True
                 filled += read

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gaussfold.engine.murmur import murmur, murmur_each
+from gaussfold.engine.words import PADDING
 
 
 def murmur_of(text: str | bytes, seed: int = 0) -> int:
@@ -19,8 +20,9 @@ def murmur_of(text: str | bytes, seed: int = 0) -> int:
     >>> murmur_of("site", seed=3) == murmurhash3_32("site", seed=3, positive=True)
     True
     """
-    raw = np.frombuffer(bytearray((text.encode() if isinstance(text, str) else text) or b"\0"), np.uint8)
-    return int(murmur(raw, 0, len(raw) if text else 0, np.uint32(seed)))
+    encoded = text.encode() if isinstance(text, str) else text
+    raw = np.frombuffer(bytearray(encoded) + bytearray(PADDING), np.uint8)
+    return int(murmur(raw, 0, len(encoded), np.uint32(seed)))
 
 
 def murmur_all(texts: Sequence[str], seed: int) -> np.ndarray[Any, Any]:
@@ -28,11 +30,11 @@ def murmur_all(texts: Sequence[str], seed: int) -> np.ndarray[Any, Any]:
     encoded = [text.encode() for text in texts]
     offsets = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(raw) for raw in encoded], out=offsets[1:])
-    return murmur_spans(np.frombuffer(bytearray(b"".join(encoded) or b"\0"), np.uint8), offsets, seed)
+    return murmur_spans(np.frombuffer(bytearray(b"".join(encoded)) + bytearray(PADDING), np.uint8), offsets, seed)
 
 
 def murmur_spans(buffer: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any], seed: int) -> np.ndarray[Any, Any]:
-    """Hash ``buffer[offsets[i]:offsets[i + 1]]`` for every i; uint32."""
+    """Hash ``buffer[offsets[i]:offsets[i + 1]]`` for every i (the buffer has padding after the last); uint32."""
     hashes = np.empty(len(offsets) - 1, np.uint32)
     murmur_each(buffer, offsets, np.uint32(seed), hashes)
     return hashes

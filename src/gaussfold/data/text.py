@@ -37,6 +37,7 @@ from gaussfold.engine.records import (
     Options,
     Rows,
 )
+from gaussfold.engine.words import PADDING
 
 LONGEST_RECORD = 1 << 26
 _TABLES = {"csv": ",", "tsv": "\t"}
@@ -78,7 +79,7 @@ class TextReader:
         if n_bytes > LONGEST_RECORD:
             raise DataError(f"{source}: a record is longer than {LONGEST_RECORD >> 20} MB; is this a text file?")
         self._resize(n_bytes, max(self._space.entries, n_bytes + 64))
-        buffer = bytearray(n_bytes + 2)
+        buffer = bytearray(n_bytes + PADDING)
         buffer[: self._filled] = self._buffer[: self._filled]
         self._buffer = buffer
 
@@ -98,7 +99,7 @@ class TextReader:
 
     def read(self, source: Source, kind: str) -> Iterator[Chunk]:
         """Yield the chunks of one source of a given format."""
-        self._buffer = bytearray(self._space.n_bytes + 2)
+        self._buffer = bytearray(self._space.n_bytes + PADDING)
         self._filled, self._lines = 0, 0
         ended = self._fill(source)
         start = skip_mark(self._buffer)
@@ -238,7 +239,7 @@ def _table_parser(separator: str, columns: Any, positive: str, n_bytes: int) -> 
     hashes = np.array([murmur_of(column.name) for column in columns], np.uint32)
     initials = np.array([(column.name.encode() or b" ")[0] for column in columns], np.int64)
     token = np.frombuffer(bytearray(positive.encode()) or bytearray(1), np.uint8)[: len(positive.encode())]
-    text = [np.empty(n_bytes, np.uint8)]
+    text = [np.empty(n_bytes + PADDING, np.uint8)]
 
     def parse(buffer: Any, stop: int, last: bool, options: Any, rows: Any, scratch: Any, report: Any) -> None:
         if text[0].size < buffer.size:

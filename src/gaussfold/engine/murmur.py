@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gaussfold.engine.compiled import compiled
+from gaussfold.engine.words import load32
 
 _C1 = np.uint32(0xCC9E2D51)
 _C2 = np.uint32(0x1B873593)
@@ -40,27 +41,36 @@ def finish(h: np.uint32) -> np.uint32:
 
 
 @compiled
+def _block(h: np.uint32, block: np.uint32) -> np.uint32:
+    return np.uint32(_rotate(np.uint32(h ^ _scramble(block)), 13) * _FIVE + _ADD)
+
+
+@compiled
 def murmur(buffer: np.ndarray, start: int, stop: int, seed: np.uint32) -> np.uint32:
-    """Hash ``buffer[start:stop]`` (uint8)."""
+    """Hash ``buffer[start:stop]`` (uint8, with padding)."""
     h = np.uint32(seed)
     at = start
     while at + 4 <= stop:
-        block = np.uint32(
-            np.uint32(buffer[at])
-            | np.uint32(np.uint32(buffer[at + 1]) << np.uint32(8))
-            | np.uint32(np.uint32(buffer[at + 2]) << np.uint32(16))
-            | np.uint32(np.uint32(buffer[at + 3]) << np.uint32(24))
-        )
-        h = np.uint32(_rotate(np.uint32(h ^ _scramble(block)), 13) * _FIVE + _ADD)
+        h = _block(h, load32(buffer, at))
         at += 4
     if at < stop:
-        tail = np.uint32(buffer[at])
-        if at + 1 < stop:
-            tail = np.uint32(tail | np.uint32(np.uint32(buffer[at + 1]) << np.uint32(8)))
-        if at + 2 < stop:
-            tail = np.uint32(tail | np.uint32(np.uint32(buffer[at + 2]) << np.uint32(16)))
+        tail = np.uint32(load32(buffer, at) & np.uint32(0xFFFFFFFF >> np.uint32(32 - 8 * (stop - at))))
         h = np.uint32(h ^ _scramble(tail))
     return finish(np.uint32(h ^ np.uint32(stop - start)))
+
+
+@compiled
+def murmur_short(word: np.uint64, length: int, seed: np.uint32) -> np.uint32:
+    """Hash the lowest ``length`` bytes of a word, 0 to 7 of them."""
+    h = np.uint32(seed)
+    rest = length
+    if length >= 4:
+        h = _block(h, np.uint32(word & np.uint64(0xFFFFFFFF)))
+        word >>= np.uint64(32)
+        rest -= 4
+    # nothing left: a block of zeros scrambles to zero
+    tail = np.uint32(word & ((np.uint64(1) << np.uint64(8 * rest)) - np.uint64(1)))
+    return finish(np.uint32(np.uint32(h ^ _scramble(tail)) ^ np.uint32(length)))
 
 
 @compiled

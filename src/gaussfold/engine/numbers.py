@@ -128,14 +128,38 @@ def parse_number(buffer: np.ndarray, start: int, stop: int) -> tuple[float, bool
 
 
 @compiled
-def parse_integer(buffer: np.ndarray, start: int, stop: int) -> int:
-    """Return the integer >= 0 in ``buffer[start:stop]``, or -1 if it is none or above 2^62."""
-    if start >= stop or stop - start > 18:
-        return -1
-    value = np.int64(0)
-    for at in range(start, stop):
-        c = buffer[at]
-        if c < 48 or c > 57:
-            return -1
-        value = value * 10 + (np.int64(c) - 48)
-    return value
+def scan_number(buffer: np.ndarray, start: int, ends: np.ndarray) -> tuple[float, int, bool]:
+    """Read a number without knowing where it ends: its value, its end, and whether it is one.
+
+    ``ends`` marks the bytes (of 256) that may follow a number.
+    """
+    at = start
+    sign = 1.0
+    if buffer[at] == 45:
+        sign = -1.0
+        at += 1
+    digits = np.int64(0)
+    begin = at
+    c = np.int64(buffer[at]) - 48
+    while 0 <= c <= 9:
+        digits = digits * 10 + c
+        at += 1
+        c = np.int64(buffer[at]) - 48
+    count = at - begin
+    decimals = 0
+    if c == -2:
+        at += 1
+        begin = at
+        c = np.int64(buffer[at]) - 48
+        while 0 <= c <= 9:
+            digits = digits * 10 + c
+            at += 1
+            c = np.int64(buffer[at]) - 48
+        decimals = at - begin
+    if 0 < count + decimals <= 15 and ends[buffer[at]]:
+        return sign * (float(digits) / _EXACT[decimals]), at, True
+    at = start  # long, with an exponent, or no number at all
+    while not ends[buffer[at]]:
+        at += 1
+    value, ok = parse_number(buffer, start, at)
+    return value, at, ok

@@ -11,7 +11,7 @@ import numpy as np
 
 from gaussfold.engine.compiled import compiled
 from gaussfold.engine.murmur import murmur
-from gaussfold.engine.numbers import parse_number
+from gaussfold.engine.numbers import parse_number, scan_number
 from gaussfold.engine.parse import check_label, check_value
 from gaussfold.engine.records import (
     BAD,
@@ -30,14 +30,17 @@ from gaussfold.engine.records import (
     Options,
     Rows,
     Scratch,
+    close_plain,
     close_row,
     note_bad,
 )
+from gaussfold.engine.words import field_stop
 
 IGNORED, LABEL, WEIGHT, NUMBER, CATEGORY, TAG = range(6)  # what a column means
 INCOMPLETE = 100  # the last record has no end yet
 
 _NEWLINE, _RETURN, _QUOTE = 10, 13, 34
+_FIELD_ENDS = np.array([not (chr(c).isalnum() or chr(c) in "+-.") or c > 127 for c in range(256)])
 
 
 @compiled
@@ -61,7 +64,7 @@ def is_missing(text: np.ndarray, start: int, stop: int) -> bool:
     """Whether a numeric field has no number: empty, NA, N/A, NaN, null, none or a question mark."""
     if start == stop:
         return True
-    if stop - start > 4:
+    if stop - start > 4 or text[start] < 63:  # digits, signs and the point come before the question mark
         return False
     return (
         _is_word(text, start, stop, _NA)
@@ -75,7 +78,7 @@ def is_missing(text: np.ndarray, start: int, stop: int) -> bool:
 
 @compiled
 def next_field(
-    buffer: np.ndarray, at: int, stop: int, separator: int, text: np.ndarray
+    buffer: np.ndarray, at: int, stop: int, separators: np.uint64, text: np.ndarray
 ) -> tuple[int, int, int, int]:
     """Read one field.
 
@@ -85,8 +88,7 @@ def next_field(
     """
     if buffer[at] != _QUOTE:
         begin = at
-        while buffer[at] != separator and buffer[at] != _NEWLINE:
-            at += 1
+        at = field_stop(buffer, at, separators)
         end = at
         if buffer[at] == _NEWLINE and end > begin and buffer[end - 1] == _RETURN:
             end -= 1
@@ -107,7 +109,7 @@ def next_field(
     at += 1
     if buffer[at] == _RETURN and buffer[at + 1] == _NEWLINE:
         at += 1
-    if buffer[at] != separator and buffer[at] != _NEWLINE:
+    if buffer[at] != np.uint8(separators) and buffer[at] != _NEWLINE:
         return begin, end, 0, -2
     if not doubled:
         return begin, end, 0, at
@@ -140,36 +142,37 @@ def _equal(text: np.ndarray, begin: int, end: int, other: np.ndarray) -> bool:
 
 
 @compiled
-def _feature(
-    source: np.ndarray,
-    begin: int,
-    end: int,
-    kind: int,
-    column_hash: np.uint32,
-    options: Options,
-    rows: Rows,
-    scratch: Scratch,
-    first: int,
-    count: int,
-) -> int:
-    """Write the entry of a number or a category; return 0 or what was expected."""
-    value = 1.0
-    if kind == NUMBER:
-        begin, end = _trim(source, begin, end)
+def _feature(source: np.ndarray, begin: int, end: int, kind: int, seed: np.uint32) -> tuple[np.uint32, float, int]:
+    """Hash and value of a number or a category, and 0 or what was expected."""
+    if kind == CATEGORY:
+        return murmur(source, begin, end, seed), 1.0, 0
+    begin, end = _trim(source, begin, end)
+    if is_missing(source, begin, end):
+        return murmur(source, 0, 0, seed), 1.0, 0  # a missing number is the feature (column, "")
+    value, after, ok = scan_number(source, begin, _FIELD_ENDS)
+    if not ok or after != end:
+        value, ok = parse_number(source, begin, end)
+    return seed, value, check_value(value, ok)
+
+
+@compiled
+def _number(
+    source: np.ndarray, begin: int, end: int, kind: int, label_kind: int, positive: np.ndarray
+) -> tuple[float, int]:
+    """Return a label (NaN if it is missing) or a weight, and 0 or what was expected."""
+    if kind == LABEL and label_kind == TOKEN:
+        if end == begin:
+            return np.nan, 0
+        return (1.0 if _equal(source, begin, end, positive) else 0.0), 0
+    begin, end = _trim(source, begin, end)
+    if kind == LABEL:
         if is_missing(source, begin, end):
-            h = murmur(source, 0, 0, column_hash)  # a missing number is the feature (column, "")
-        else:
-            value, ok = parse_number(source, begin, end)
-            wrong = check_value(value, ok)
-            if wrong:
-                return wrong
-            h = column_hash
-    else:
-        h = murmur(source, begin, end, column_hash)
-    scratch.raw[count] = h
-    rows.indices[first + count] = h & options.mask
-    rows.data[first + count] = value
-    return 0
+            return np.nan, 0
+        value, ok = parse_number(source, begin, end)
+        value, ok = check_label(value, ok, label_kind)
+        return value, 0 if ok else EXPECTED_LABEL
+    value, ok = parse_number(source, begin, end)
+    return value, 0 if ok and 0.0 <= value <= LARGEST else EXPECTED_WEIGHT
 
 
 @compiled
@@ -177,69 +180,73 @@ def _record(
     buffer: np.ndarray,
     start: int,
     stop: int,
-    separator: int,
+    separators: np.uint64,
     kinds: np.ndarray,
     hashes: np.ndarray,
     initials: np.ndarray,
     positive: np.ndarray,
     text: np.ndarray,
-    options: Options,
-    rows: Rows,
-    scratch: Scratch,
+    label_kind: int,
+    mask: np.uint32,
+    keep_names: bool,
     row: int,
     first: int,
+    label: np.ndarray,
+    weight: np.ndarray,
+    tag: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray,
+    raw: np.ndarray,
+    groups: np.ndarray,
+    spans: np.ndarray,
 ) -> tuple[int, int, int, int]:
     """One record; returns the number of entries, then 0 and where it ends, or what was expected and where."""
-    rows.label[row], rows.weight[row] = np.nan, 1.0
-    rows.tag[row, 0], rows.tag[row, 1] = 0, 0
+    label[row], weight[row], tag[row, 0], tag[row, 1] = np.nan, 1.0, 0, 0
     at = start
     count = 0
-    column = 0
-    while True:
-        begin, end, where, after = next_field(buffer, at, stop, separator, text)
+    for column in range(kinds.size):
+        begin, end, where, after = next_field(buffer, at, stop, separators, text)
         if after < 0:
             return count, INCOMPLETE if after == -1 else EXPECTED_QUOTE, at, end
-        source = text if where else buffer
-        if column >= kinds.size:
-            return count, EXPECTED_COLUMNS, start, start
         kind = kinds[column]
         wrong = 0
         if kind == NUMBER or kind == CATEGORY:
-            wrong = _feature(
-                source, begin, end, kind, hashes[column], options, rows, scratch, first, count
-            )
-            group = scratch.groups[count]
-            group[0], group[1], group[2], group[3] = count, initials[column], hashes[column], -2 - column
-            if options.keep_names:
-                is_number = kind == NUMBER and not wrong and scratch.raw[count] == hashes[column]
-                scratch.spans[count, 0] = at
-                scratch.spans[count, 1] = at - 1 if is_number else after  # a number is named by its column alone
-            count += 1
-        elif kind == LABEL:
-            if options.label_kind == TOKEN:
-                if end > begin:
-                    rows.label[row] = 1.0 if _equal(source, begin, end, positive) else 0.0
+            seed = hashes[column]
+            if where:
+                h, value, wrong = _feature(text, begin, end, kind, seed)
             else:
-                begin, end = _trim(source, begin, end)
-                if not is_missing(source, begin, end):
-                    value, ok = parse_number(source, begin, end)
-                    rows.label[row], ok = check_label(value, ok, options.label_kind)
-                    wrong = 0 if ok else EXPECTED_LABEL
-        elif kind == WEIGHT:
-            begin, end = _trim(source, begin, end)
-            value, ok = parse_number(source, begin, end)
-            rows.weight[row] = value
-            wrong = 0 if ok and 0.0 <= value <= LARGEST else EXPECTED_WEIGHT
+                h, value, wrong = _feature(buffer, begin, end, kind, seed)
+            raw[count] = h
+            indices[first + count] = h & mask
+            data[first + count] = value
+            groups[count, 0] = count
+            groups[count, 1] = initials[column]
+            groups[count, 2] = seed
+            groups[count, 3] = -2 - column
+            if keep_names:
+                spans[count, 0] = at
+                spans[count, 1] = at - 1 if kind == NUMBER and h == seed else after  # a number has no text
+            count += 1
+        elif kind == LABEL or kind == WEIGHT:
+            if where:
+                value, wrong = _number(text, begin, end, kind, label_kind, positive)
+            else:
+                value, wrong = _number(buffer, begin, end, kind, label_kind, positive)
+            if kind == LABEL:
+                label[row] = value
+            else:
+                weight[row] = value
         elif kind == TAG:
-            rows.tag[row, 0], rows.tag[row, 1] = at, after
+            tag[row, 0], tag[row, 1] = at, after
         if wrong:
             return count, wrong, at, after
-        column += 1
-        if buffer[after] == _NEWLINE:
-            if column != kinds.size:
-                return count, EXPECTED_COLUMNS, start, start
+        last = column == kinds.size - 1
+        if (buffer[after] == _NEWLINE) != last:
+            return count, EXPECTED_COLUMNS, start, start
+        if last:
             return count, 0, after, after
         at = after + 1
+    return count, EXPECTED_COLUMNS, start, start
 
 
 @compiled
@@ -267,6 +274,12 @@ def parse_csv(
     report: np.ndarray,
 ) -> None:
     """As ``parse_vw``; a record whose quote is open at ``stop`` waits for more bytes unless ``final``."""
+    label, weight, tag, line, indptr = rows.label, rows.weight, rows.tag, rows.line, rows.indptr
+    indices, data, raw, groups, spans = rows.indices, rows.data, scratch.raw, scratch.groups, scratch.spans
+    table, stamps = scratch.table, scratch.stamps
+    mask, constant, label_kind, keep_names = options.mask, options.constant, options.label_kind, options.keep_names
+    plain = not keep_names and options.interactions.shape[0] == 0
+    separators = np.uint64(separator) * np.uint64(0x0101010101010101)
     at = report[POSITION]
     while at < stop:
         begin = at
@@ -276,15 +289,18 @@ def parse_csv(
             continue
         row, first = report[ROWS], report[ENTRIES]
         count, wrong, found, found_stop = _record(
-            buffer, at, stop, separator, kinds, hashes, initials, positive, text, options, rows, scratch, row, first
-        )
+            buffer, at, stop, separators, kinds, hashes, initials, positive, text, label_kind, mask, keep_names,
+            row, first, label, weight, tag, indices, data, raw, groups, spans,
+        )  # fmt: skip
         if wrong == INCOMPLETE:
             if not final:
                 break
             wrong, found_stop = EXPECTED_QUOTE, found
         if not wrong:
-            rows.line[row] = report[LINES] + 1
-            if not close_row(count, count, options, rows, scratch, report):
+            line[row] = report[LINES] + 1
+            if plain:
+                close_plain(count, constant, indptr, indices, data, table, stamps, report)
+            elif not close_row(count, count, options, rows, scratch, report):
                 report[FULL] = 1
                 break
             report[LINES] += _count_lines(buffer, begin, found + 1)

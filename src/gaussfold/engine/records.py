@@ -24,6 +24,10 @@ N_REPORT = 9
     EXPECTED_SMALLER, EXPECTED_SCALE, EXPECTED_INDEX, EXPECTED_COLON, EXPECTED_COLUMNS, EXPECTED_QUOTE,
 ) = range(1, 13)  # fmt: skip
 
+_GOLDEN = np.uint32(0x9E3779B1)
+_STAMP_SHIFT = np.uint32(20)  # 4096 stamps
+_FEW = 128
+
 LARGEST = 1e30  # squares and fourth powers of it are still doubles
 
 ANY, FIRST_BYTE, NAME_HASH = 0, 1, 2  # how a side of an interaction names its namespaces
@@ -61,6 +65,7 @@ class Scratch(NamedTuple):
     # (or -1: no name, -2 - k: name of column k)
     spans: np.ndarray  # int64 (n, 2): where the features' names are in the buffer, if names are kept
     table: np.ndarray  # int64: open-addressing table of the row's slots; entries of older rows count as empty
+    stamps: np.ndarray  # int32, 4096: which row used a place last
     seen: np.ndarray  # uint8: one bit a slot, if names are kept
     named: np.ndarray  # int64 (n, 7): slot, then where namespace and name are, then those of the right side (-1 if no pair)
     bad: np.ndarray  # int64 (n, 4): line, what was expected, start and stop of what was found
@@ -119,28 +124,29 @@ def _interact(
     n_groups: int, count: int, first: int, options: Options, rows: Rows, scratch: Scratch, report: np.ndarray
 ) -> int:
     """Append the products of all wanted pairs; return how many entries the row has, or -1 if there is no room."""
-    groups = scratch.groups
+    groups, raw, indices, data = scratch.groups, scratch.raw, rows.indices, rows.data
+    interactions = options.interactions
     total = count
     for g in range(n_groups):
         for h in range(g, n_groups):
-            if not _wanted(options.interactions, groups, g, h):
+            if not _wanted(interactions, groups, g, h):
                 continue
             swap = h != g and np.uint32(groups[g, 2]) > np.uint32(groups[h, 2])  # order in the line is no matter
             a, b = (h, g) if swap else (g, h)
             a_stop = groups[a + 1, 0] if a + 1 < n_groups else count
             b_stop = groups[b + 1, 0] if b + 1 < n_groups else count
-            if first + total + (a_stop - groups[a, 0]) * (b_stop - groups[b, 0]) >= rows.data.size:
+            if first + total + (a_stop - groups[a, 0]) * (b_stop - groups[b, 0]) >= data.size:
                 return -1
             for i in range(groups[a, 0], a_stop):
                 for j in range(i if a == b else groups[b, 0], b_stop):
-                    if i == j and rows.data[first + i] == 1.0:
+                    if i == j and data[first + i] == 1.0:
                         continue  # 1 times itself says nothing new
-                    left, right = scratch.raw[i], scratch.raw[j]
+                    left, right = raw[i], raw[j]
                     if a == b and left > right:
                         left, right = right, left
                     slot = np.int64(combine(left, right) & options.mask)
-                    rows.indices[first + total] = slot
-                    rows.data[first + total] = rows.data[first + i] * rows.data[first + j]
+                    indices[first + total] = slot
+                    data[first + total] = data[first + i] * data[first + j]
                     total += 1
                     if options.keep_names:
                         _name(report, scratch, slot, a, i, b, j)
@@ -148,14 +154,10 @@ def _interact(
 
 
 @compiled
-def add_duplicates(indices: np.ndarray, data: np.ndarray, first: int, stop: int, base: int, table: np.ndarray) -> int:
-    """Add up entries ``first:stop`` that share a slot; return where the row ends now.
-
-    ``table`` holds one plus the position of an entry, counted from the beginning of the stream (``base`` is where
-    this chunk begins), so entries of earlier rows are recognised by being too small and need no clearing.
-    """
-    if stop - first < 2:
-        return stop
+def _add_duplicates(
+    indices: np.ndarray, data: np.ndarray, first: int, stop: int, base: int, table: np.ndarray
+) -> int:
+    """As `add_duplicates`, for rows that may have some."""
     shift = np.uint32(31)
     size = 2
     while size < 2 * (stop - first):
@@ -165,7 +167,7 @@ def add_duplicates(indices: np.ndarray, data: np.ndarray, first: int, stop: int,
     write = first
     for k in range(first, stop):
         slot = indices[k]
-        at = np.int64(np.uint32(np.uint32(slot) * np.uint32(0x9E3779B1)) >> shift)
+        at = np.int64(np.uint32(np.uint32(slot) * _GOLDEN) >> shift)
         while True:
             found = table[at] - 1 - base
             if found < first:
@@ -179,6 +181,53 @@ def add_duplicates(indices: np.ndarray, data: np.ndarray, first: int, stop: int,
                 break
             at = (at + 1) & last
     return write
+
+
+@compiled
+def add_duplicates(
+    indices: np.ndarray, data: np.ndarray, first: int, stop: int, base: int, table: np.ndarray, stamps: np.ndarray
+) -> int:
+    """Add up entries ``first:stop`` that share a slot; return where the row ends now.
+
+    ``table`` holds one plus the position of an entry, counted from the beginning of the stream (``base`` is where
+    this chunk begins), so entries of earlier rows are recognised by being too small and need no clearing. Most rows
+    have no duplicates: a row first stamps a small table, and only if a stamp of its own is there already the other
+    one is asked.
+    """
+    if stop - first <= _FEW:
+        stamp = np.int32((base + first) & 0x7FFFFFFF)
+        met = 0
+        for k in range(first, stop):
+            at = np.int64(np.uint32(np.uint32(indices[k]) * _GOLDEN) >> _STAMP_SHIFT)
+            met |= stamps[at] == stamp
+            stamps[at] = stamp
+        if not met:
+            return stop
+    return _add_duplicates(indices, data, first, stop, base, table)
+
+
+@compiled
+def close_plain(
+    count: int,
+    constant: int,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray,
+    table: np.ndarray,
+    stamps: np.ndarray,
+    report: np.ndarray,
+) -> None:
+    """Finish a row without names and interactions."""
+    first = report[ENTRIES]
+    if constant >= 0:
+        indices[first + count] = constant
+        data[first + count] = 1.0
+        count += 1
+    end = add_duplicates(indices, data, first, first + count, report[BASE], table, stamps)
+    report[ENTRIES] = end
+    row = report[ROWS] + 1
+    report[ROWS] = row
+    indptr[row] = end
 
 
 @compiled
@@ -196,12 +245,7 @@ def close_row(
         count = _interact(n_groups, count, first, options, rows, scratch, report)
         if count < 0:
             return False
-    if options.constant >= 0:
-        rows.indices[first + count] = options.constant
-        rows.data[first + count] = 1.0
-        count += 1
-    end = add_duplicates(rows.indices, rows.data, first, first + count, report[BASE], scratch.table)
-    report[ENTRIES] = end
-    report[ROWS] += 1
-    rows.indptr[report[ROWS]] = end
+    close_plain(
+        count, options.constant, rows.indptr, rows.indices, rows.data, scratch.table, scratch.stamps, report
+    )
     return True
