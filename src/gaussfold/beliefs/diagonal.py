@@ -38,7 +38,7 @@ class DiagonalGaussian(Cellular):
     >>> result = gf.fold(belief, gf.likelihoods.Bernoulli("logit"), X, [1, 0], rule="newton")
     >>> mean, variance = belief.marginal(X)
     >>> print(mean.round(3), variance.round(3))
-    [0.159 -0.038] [0.887 0.426]
+    [ 0.187 -0.017] [0.845 0.4  ]
     """
 
     def __init__(

@@ -36,7 +36,7 @@ class DiagonalMixture(Cellular):
     >>> X = np.eye(3)[[0, 1, 2, 0, 1, 2]]
     >>> result = gf.fold(belief, gf.likelihoods.Bernoulli("logit"), X, [1, 0, 1, 1, 0, 1], rule="newton")
     >>> print(belief.weights.round(2))
-    [0.1 0.27 0.63]
+    [0.17 0.27 0.56]
     """
 
     def __init__(self, components: Sequence[DiagonalGaussian]) -> None:
