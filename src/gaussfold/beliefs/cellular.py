@@ -262,6 +262,10 @@ class Cellular:
             self._seen, self._clock = state["seen"].copy(), state["clock"].copy()
         return self
 
+    def become(self, other: Self) -> None:
+        """Take over another belief's numbers; the other must not be used any more."""
+        vars(self).update(vars(other))
+
     def copy(self) -> Self:
         """An independent copy."""
         return self.from_state(self.state(copy=False))

@@ -11,6 +11,7 @@ import numpy as np
 from gaussfold.beliefs.cellular import MAX_DIM, Cellular, sparse_rows
 from gaussfold.beliefs.coupling import Coupling
 from gaussfold.beliefs.dense import DenseGaussian
+from gaussfold.engine.diagonal import MARGINAL
 from gaussfold.types import Array, ArrayLike, Moments
 
 
@@ -146,6 +147,27 @@ class DiagonalGaussian(Cellular):
             precision += part - base
             precision_mean += part_mean - base_mean
         return cls(precision_mean / precision, 1.0 / precision, prior.coupling, prior.dtype)
+
+    def absorb(self, x: Array, precision: float, shift: float) -> None:
+        """Multiply by one site exp(shift·f - ½·precision·f²), f = x'θ, and keep the diagonal."""
+        if self._coupling.form[0] == MARGINAL:
+            raise ValueError(
+                "coupling='marginal' looks at one feature at a time and takes the built-in likelihoods only; "
+                "use coupling='joint'"
+            )
+        columns = np.flatnonzero(x)
+        seen = x[columns]
+        mean, variance = self.weights(columns)
+        total = float(seen**2 @ variance)
+        grown = 1.0 + precision * total
+        if not 0.0 < grown < math.inf:
+            raise ValueError(f"precision={precision!r}: the belief would no longer be a Gaussian (1 + λ v = {grown})")
+        self._widen()
+        gain = (shift - precision * float(seen @ mean)) / grown
+        self._cells[columns, 0, 0] = mean + seen * variance * gain
+        self._cells[columns, 1, 0] = variance * (1.0 + precision * (total - seen**2 * variance)) / grown
+        if self._seen.size:
+            self._seen[columns] = self._clock[0]
 
 
 def check_dim(dim: int) -> int:
