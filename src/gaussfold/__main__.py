@@ -1,8 +1,5 @@
-"""``python -m gaussfold``: a Bayesian classifier on bundled data, in one pass, in front of your eyes."""
+"""``python -m gaussfold``."""
 
-from __future__ import annotations
+from gaussfold.cli import main
 
-from gaussfold.demo import main
-
-if __name__ == "__main__":
-    main()
+main()
