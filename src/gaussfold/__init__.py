@@ -24,7 +24,7 @@ _HOMES = {
     "save": "gaussfold.store",
     "sweep": "gaussfold.sweeping",
 }
-_MODULES = ("batch", "data", "dynamics", "likelihoods", "metrics", "rules")
+_MODULES = ("batch", "data", "dynamics", "hashing", "likelihoods", "metrics", "rules")
 
 __all__ = [
     "DenseGaussian",
@@ -37,6 +37,7 @@ __all__ = [
     "data",
     "dynamics",
     "fold",
+    "hashing",
     "likelihoods",
     "load",
     "metrics",
@@ -46,7 +47,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from gaussfold import batch, data, dynamics, likelihoods, metrics, rules
+    from gaussfold import batch, data, dynamics, hashing, likelihoods, metrics, rules
     from gaussfold.beliefs.dense import DenseGaussian
     from gaussfold.beliefs.diagonal import DiagonalGaussian
     from gaussfold.beliefs.mixture import DiagonalMixture

@@ -1,5 +1,8 @@
-"""``python -m gaussfold``."""
+"""``python -m gaussfold``: a Bayesian classifier on bundled data, in one pass, in front of your eyes."""
 
-from gaussfold.cli import main
+from __future__ import annotations
 
-main()
+from gaussfold.demo import main
+
+if __name__ == "__main__":
+    main()

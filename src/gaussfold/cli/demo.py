@@ -142,7 +142,7 @@ def _screen(tally: Tally, n: int, learning: float) -> Any:
         f"{tally.constant_loss:.5f}", f"[bold]{tally.loss / tally.rows:.5f}[/bold]", f"{tally.best / tally.rows:.5f}",
         f"{regret:,.0f} nats", f"{regret / math.log(tally.rows):,.1f}",
     )  # fmt: skip
-    curve = Table(title="how the regret grows: nats per row since the row before", title_justify="left")
+    curve = Table(title="regret per row, up to row ...", title_justify="left")
     marks = [k for k in (10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000) if k <= tally.rows]
     known = dict(tally.history)
     before = (0, 0.0)
@@ -155,7 +155,7 @@ def _screen(tally: Tally, n: int, learning: float) -> Any:
     curve.add_row(*values)
     table = Table(title=f"calibration (mean error {tally.calibration_error:.4f})", title_justify="left")
     for name in ("predicted", "rows", "mean prediction", "clicked"):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="left" if name == "clicked" else "right")
     for k in range(_BINS):
         rows, predicted, clicked = tally.bins[:, k]
         if rows:

@@ -18,10 +18,10 @@ from gaussfold.cli.output import Writer
 from gaussfold.cli.progress import Progress
 from gaussfold.cli.saving import Checkpoints, check_target, save_last, signals
 from gaussfold.data.chunks import Chunk
-from gaussfold.data.hashing import collision_rate
 from gaussfold.data.messages import DataError
 from gaussfold.data.readers import Stream
 from gaussfold.data.reading import Reading, Roles
+from gaussfold.data.strings import collision_rate
 from gaussfold.store import StoreError, load
 
 _SHOWN_BAD = 5

@@ -14,20 +14,6 @@ from gaussfold.data.reading import Column, Reading
 from gaussfold.types import ArrayLike
 
 
-def collision_rate(used: int, bits: int) -> float:
-    """Estimate the share of features that share their slot with another, from the number of slots in use.
-
-    n features in M slots use M (1 - exp(-n/M)) of them on average, which tells n; a feature is alone in its slot
-    with probability exp(-n/M), the share of empty slots. So the rate is the share of slots in use.
-
-    Examples
-    --------
-    >>> collision_rate(used=2**16, bits=18)
-    0.25
-    """
-    return used / 2.0**bits
-
-
 class FeatureHasher(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Hash the columns of a dataframe into a sparse matrix of 2^bits columns.
 

@@ -38,3 +38,17 @@ def murmur_spans(buffer: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any], se
     hashes = np.empty(len(offsets) - 1, np.uint32)
     murmur_each(buffer, offsets, np.uint32(seed), hashes)
     return hashes
+
+
+def collision_rate(used: int, bits: int) -> float:
+    """Estimate the share of features that share their slot with another, from the number of slots in use.
+
+    n features in M slots use M (1 - exp(-n/M)) of them on average, which tells n; a feature is alone in its slot
+    with probability exp(-n/M), the share of empty slots. So the rate is the share of slots in use.
+
+    Examples
+    --------
+    >>> collision_rate(used=2**16, bits=18)
+    0.25
+    """
+    return used / 2.0**bits
