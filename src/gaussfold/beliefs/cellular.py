@@ -17,7 +17,7 @@ from gaussfold.beliefs.coupling import Coupling, coupling_from_form, resolve_cou
 from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.dynamics import Forgetting, RandomWalk
 from gaussfold.engine.cells import FORGETS, STILL, WALKS, look, undo
-from gaussfold.engine.diagonal import CURVATURE, HEIGHT, JOINT, MARGINAL, ONE_STEP, SOLVED, absorb_rows
+from gaussfold.engine.diagonal import CURVATURE, HEIGHT, JOINT, MARGINAL, ONE_STEP, SOLVED, absorb_any
 from gaussfold.engine.diagonal_logit import WIDTH, absorb_logit, absorb_logit_grid
 from gaussfold.engine.evaluate import NEWTON
 from gaussfold.engine.families import LOGIT, STUDENT_T
@@ -87,6 +87,11 @@ class Cellular:
         return self._cells.dtype
 
     @property
+    def log_weights(self) -> Array:
+        """Logarithms of the components' weights (a copy)."""
+        return self._log_weights.copy()
+
+    @property
     def coupling(self) -> Coupling:
         """How the features of a row share an observation."""
         return self._coupling
@@ -114,7 +119,10 @@ class Cellular:
 
     def _look(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance of x'θ per row and component."""
-        rows = sparse_rows(X, self._dim, merged=True)
+        return self.look_rows(sparse_rows(X, self._dim, merged=True))
+
+    def look_rows(self, rows: Rows) -> tuple[Array, Array]:
+        """Mean and variance of x'θ per row and component, shape (n, K), from CSR arrays without repetitions."""
         n, k = rows.indptr.size - 1, self._cells.shape[2]
         mean, variance = np.empty((n, k)), np.empty((n, k))
         look(self._cells, self._seen, self._clock[0], self._kind, self._prior, *rows, mean, variance)
@@ -168,8 +176,23 @@ class Cellular:
         block_size: int | None = None,  # noqa: ARG002 - rows are visited one by one
     ) -> Trace:
         """Visit rows in order, each once; all of them, or none on an error. See :class:`gaussfold.DenseGaussian`."""
-        self._check(program, sites)
-        rows = sparse_rows(X, self._dim)
+        if sites is not None:
+            raise ValueError(
+                "refine, sweep: a diagonal belief drops part of every site, so a site cannot be taken out again; "
+                "use a full covariance"
+            )
+        return self.absorb_rows(sparse_rows(X, self._dim), y, weight, program, dynamics)
+
+    def absorb_rows(
+        self,
+        rows: Rows,
+        y: Array,
+        weight: Array,
+        program: tuple[int, float, float, int, float, int],
+        dynamics: Forgetting | RandomWalk | None = None,
+    ) -> Trace:
+        """As :meth:`absorb_stream` from CSR arrays whose indices are known to be in range; features may repeat."""
+        self._check(program)
         if y.size == 0:
             return Trace.empty(0)
         self._widen()
@@ -197,12 +220,7 @@ class Cellular:
             raise RowError(failed)
         return trace
 
-    def _check(self, program: tuple[int, float, float, int, float, int], sites: Trace | None) -> None:
-        if sites is not None:
-            raise ValueError(
-                "refine, sweep: a diagonal belief drops part of every site, so a site cannot be taken out again; "
-                "use a full covariance"
-            )
+    def _check(self, program: tuple[int, float, float, int, float, int]) -> None:
         code, _, _, rule, _, at = program
         coupling, mean, variance = self._coupling.form
         if coupling == MARGINAL and code == STUDENT_T:
@@ -234,7 +252,7 @@ class Cellular:
         scratch = (self._log_weights, np.empty(k), np.empty(k))
         if (code, rule, at, form) == FAST and k <= WIDTH:
             return absorb_logit_grid(*shared, p0, limits, rows.longest, *scratch, *trace[:3])  # type: ignore[no-any-return]
-        return absorb_rows(*shared, program, form, limits, rows.longest, *scratch, *trace)  # type: ignore[no-any-return]
+        return absorb_any(*shared, program, form, limits, rows.longest, *scratch, *trace)  # type: ignore[no-any-return]
 
     # Storage.
 

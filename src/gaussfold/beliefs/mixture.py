@@ -65,11 +65,6 @@ class DiagonalMixture(Cellular):
         return cls([DiagonalGaussian.isotropic(size, std, mean, coupling, dtype) for std in stds])
 
     @property
-    def log_weights(self) -> Array:
-        """Logarithms of the components' weights (a copy)."""
-        return self._log_weights.copy()
-
-    @property
     def weights(self) -> Array:
         """Posterior probabilities of the components."""
         return np.exp(self._log_weights)

@@ -57,7 +57,7 @@ def coordinate(program, form, y, w, x, m, v, mean, variance):  # type: ignore[no
 
 
 @compiled
-def absorb_rows(
+def absorb_any(
     cells, time, log, indptr, indices, data, y, w, program, form, limits, longest, log_weights,
     means, variances, out_mean, out_variance, out_score, site_precision, site_shift,
 ):  # type: ignore[no-untyped-def]  # fmt: skip

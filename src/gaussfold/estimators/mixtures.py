@@ -23,12 +23,14 @@ def marginal(belief: Any, design: Any) -> Moments:
     if not hasattr(belief, "marginals"):
         plain: Moments = belief.marginal(design)
         return plain
-    mean, variance = components = belief.marginals(design)
-    weights = belief.weights
-    centre = mean @ weights
-    mixed = MixedMoments(centre, (variance + (mean - centre[:, None]) ** 2) @ weights)
-    mixed.components, mixed.log_weights = components, belief.log_weights
-    return mixed
+    return mixed(belief.marginals(design), belief.log_weights)
+
+
+def mixed(components: Moments, log_weights: Array) -> MixedMoments:
+    """Moments of a mixture from those of its components."""
+    result = MixedMoments(*_average(components, log_weights))
+    result.components, result.log_weights = components, log_weights
+    return result
 
 
 def predictive(likelihood: Likelihood, moments: Moments) -> Moments:
