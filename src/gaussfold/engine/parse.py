@@ -226,10 +226,15 @@ def parse_vw(
             )
         if wrong:
             report[LINES] += 1
-            note_bad(report, scratch, report[LINES], wrong, found, found_stop)
+            start = at
             at = found_stop
+            has_bar = bar >= 0
             while buffer[at] != _NEWLINE:
+                has_bar |= buffer[at] == _BAR
                 at += 1
+            if not has_bar:  # then whatever seemed wrong with label or weight is beside the point
+                wrong, found, found_stop = EXPECTED_BAR, start, at
+            note_bad(report, scratch, report[LINES], wrong, found, found_stop)
             at += 1
             if report[BAD] > options.max_bad:
                 report[STOPPED] = 1
