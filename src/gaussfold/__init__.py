@@ -13,6 +13,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "DenseGaussian": "gaussfold.beliefs.dense",
+    "DiagonalGaussian": "gaussfold.beliefs.diagonal",
+    "DiagonalMixture": "gaussfold.beliefs.mixture",
     "FoldResult": "gaussfold.folding",
     "StreamingClassifier": "gaussfold.estimators",
     "StreamingPoissonRegressor": "gaussfold.estimators",
@@ -22,7 +24,7 @@ _HOMES = {
     "save": "gaussfold.store",
     "sweep": "gaussfold.sweeping",
 }
-_MODULES = ("batch", "data", "dynamics", "likelihoods", "lookback", "metrics", "rules")
+_MODULES = ("batch", "data", "dynamics", "hashing", "likelihoods", "lookback", "metrics", "rules")
 
 __all__ = [
     "DenseGaussian",
@@ -35,6 +37,7 @@ __all__ = [
     "data",
     "dynamics",
     "fold",
+    "hashing",
     "likelihoods",
     "load",
     "lookback",
@@ -45,8 +48,10 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from gaussfold import batch, data, dynamics, likelihoods, lookback, metrics, rules
+    from gaussfold import batch, data, dynamics, hashing, likelihoods, lookback, metrics, rules
     from gaussfold.beliefs.dense import DenseGaussian
+    from gaussfold.beliefs.diagonal import DiagonalGaussian
+    from gaussfold.beliefs.mixture import DiagonalMixture
     from gaussfold.estimators import StreamingClassifier, StreamingPoissonRegressor, StreamingRegressor
     from gaussfold.folding import FoldResult, fold
     from gaussfold.store import load, save

@@ -57,6 +57,9 @@ FORMAT = 1
 
 KINDS: dict[str, str] = {
     "DenseGaussian": "gaussfold.beliefs.dense",
+    "DiagonalGaussian": "gaussfold.beliefs.diagonal",
+    "DiagonalMixture": "gaussfold.beliefs.mixture",
+    "StreamModel": "gaussfold.cli.model",
     "StreamingClassifier": "gaussfold.estimators",
     "StreamingPoissonRegressor": "gaussfold.estimators",
     "StreamingRegressor": "gaussfold.estimators",

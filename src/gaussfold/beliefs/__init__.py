@@ -1,5 +1,8 @@
 """What we know: Gaussians over the parameters, one file per shape of covariance."""
 
+from gaussfold.beliefs.coupling import Joint, Marginal
 from gaussfold.beliefs.dense import DenseGaussian
+from gaussfold.beliefs.diagonal import DiagonalGaussian
+from gaussfold.beliefs.mixture import DiagonalMixture
 
-__all__ = ["DenseGaussian"]
+__all__ = ["DenseGaussian", "DiagonalGaussian", "DiagonalMixture", "Joint", "Marginal"]

@@ -50,6 +50,16 @@ def compiled_reduction(function: F) -> F:
     return _compile(function, fastmath={"reassoc", "contract"})
 
 
+def compiled_inline(function: F) -> F:
+    """As :func:`compiled`, copied into its callers: for the bodies of loops that must vectorise."""
+    return _compile(function, inline="always")
+
+
+def compiled_fused(function: F) -> F:
+    """As :func:`compiled`, and a product may be fused with a sum; nothing is reordered."""
+    return _compile(function, fastmath={"contract"})
+
+
 class _Announcer(event.Listener):  # type: ignore[misc]
     """Tells, once a process, that the wait is compilation and will not come back."""
 

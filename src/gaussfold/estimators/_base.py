@@ -33,6 +33,7 @@ class StreamingEstimator(Readout):
     _noise: Any = None
     _parameters: dict[str, Any]
     _settings: settings.Settings
+    covariance: str
     forgetting: float
     n_observations_: int
 
@@ -188,6 +189,9 @@ class StreamingEstimator(Readout):
         return validation.rows(self, X, reset=False)
 
     def _check_refine(self, refine: int) -> None:
+        if refine and self.covariance == "diagonal":
+            msg = f"refine={refine} needs covariance='full': a diagonal belief drops part of every site"
+            raise ValueError(msg)
         if refine and self._settings.second_look:
             msg = f"refine={refine} and second_look={self._settings.second_look}: both look again, use one"
             raise ValueError(msg)

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from gaussfold.estimators import settings, validation
+from gaussfold.estimators import mixtures, settings, validation
 from gaussfold.types import Array, ArrayLike, Moments
 
 
@@ -17,6 +17,7 @@ class Readout(BaseEstimator):  # type: ignore[misc]
 
     _beliefs: list[Any]
     _loss: tuple[float, float]
+    _noise: Any = None
     _rng: np.random.Generator
     fit_intercept: bool
     n_features_in_: int
@@ -92,8 +93,11 @@ class Readout(BaseEstimator):  # type: ignore[misc]
         array of shape (n_samples, n_rows), or (n_samples, n_rows, n_classes) for more than two classes
         """
         design = self._design(X)
-        draws = self._draws(settings.whole("n_samples", n_samples), self._generator(rng))
-        paths = [np.asarray(design @ draw.T).T for draw in draws]
+        count, source = settings.whole("n_samples", n_samples), self._generator(rng)
+        if self._noise is None and all(hasattr(belief, "sample_latent") for belief in self._beliefs):
+            paths = [belief.sample_latent(design, count, source) for belief in self._beliefs]  # only what the rows see
+        else:
+            paths = [np.asarray(design @ draw.T).T for draw in self._draws(count, source)]
         return paths[0] if len(paths) == 1 else np.stack(paths, axis=2)
 
     def diagnose(
@@ -146,7 +150,7 @@ class Readout(BaseEstimator):  # type: ignore[misc]
     def _latent(self, X: ArrayLike) -> list[Moments]:
         """Mean and variance of x'θ for every row, per belief."""
         design = self._design(X)
-        return [belief.marginal(design) for belief in self._beliefs]
+        return [mixtures.marginal(belief, design) for belief in self._beliefs]
 
     def _draws(self, n_samples: int, rng: np.random.Generator) -> list[Array]:
         return [belief.sample(n_samples, rng) for belief in self._beliefs]

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 
-from gaussfold.estimators import labels
+from gaussfold.estimators import labels, mixtures
 from gaussfold.estimators._base import StreamingEstimator
 from gaussfold.folding import FoldResult
 from gaussfold.likelihoods import Bernoulli
@@ -28,21 +28,25 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
 
     Parameters
     ----------
-    covariance : {"full"}, default="full"
-        Shape of the posterior covariance ("lowrank" and "diagonal" are yet to come).
+    covariance : {"full", "diagonal"}, default="full"
+        Shape of the posterior covariance. "diagonal" is one variance per weight: sparse rows of any width,
+        in time proportional to their nonzero entries ("lowrank" is yet to come).
     rank : int, default=10
         Rank of ``covariance="lowrank"``.
     link : {"logit", "probit"}, default="logit"
         The function g: logistic, or the normal distribution function.
     rule : str or rule object, default=None
-        Which Gaussian stands in for a row's likelihood: "vi" (None), "newton", "taylor", "ep", "pl",
+        Which Gaussian stands in for a row's likelihood: "vi" (None; "newton" for
+        ``covariance="diagonal"``), "newton", "taylor", "ep", "pl",
         "quadratic"; see `gaussfold.rules`.
     at : {"posterior", "prior", "extragradient"}, default="posterior"
         Which belief the rule looks at: after the row (implicit), before it, or a trial step.
-    coupling : {"marginal", "joint"}, default="marginal"
-        For ``covariance="diagonal"``.
-    prior_std : float or array of shape (n_features,), default=1.0
-        Standard deviation of each weight before any data, > 0.
+    coupling : {"marginal", "joint"} or object of `gaussfold.beliefs`, default="marginal"
+        For ``covariance="diagonal"``: whether each weight looks at a row with the others integrated out
+        (sparse-online §3), or all share one site whose diagonal is kept.
+    prior_std : float, array of shape (n_features,) or "auto", default=1.0
+        Standard deviation of each weight before any data, > 0. "auto" (for ``covariance="diagonal"``): eight
+        priors from 1/16 to 8 side by side, mixed by how well they predict.
     prior_mean : float or array of shape (n_features,), default=0.0
         Mean of each weight before any data. A single number is the intercept's mean too.
     forgetting : float, default=1.0
@@ -190,18 +194,15 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
         """Probability of each class with θ integrated out, rvga (62); shape (n_rows, n_classes)."""
         latent = self._latent(X)
         if len(latent) == 1:
-            mean, variance = latent[0]
-            # neither is one minus the other, so that the smaller one keeps its digits
-            sides = Moments(np.stack([-mean, mean], axis=1), variance[:, None])
-            return self._likelihood.predictive(sides).mean
+            return mixtures.both_sides(self._likelihood, latent[0])
         return np.exp(self._normalised(latent))
 
     def predict_log_proba(self, X: ArrayLike) -> Array:
         """Logarithm of `predict_proba`, also where that is too small for a double."""
         latent = self._latent(X)
         if len(latent) == 1:
-            mean, variance = latent[0]
-            return self._likelihood.log_predictive([0.0, 1.0], Moments(mean[:, None], variance[:, None]))
+            sides = [mixtures.log_predictive(self._likelihood, label, latent[0]) for label in (0.0, 1.0)]
+            return np.stack(sides, axis=1)
         return self._normalised(latent)
 
     def predict_proba_std(self, X: ArrayLike) -> Array:
@@ -212,7 +213,7 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
         normalised one). Shape (n_rows, n_classes).
         """
         latent = self._latent(X)
-        std = np.sqrt([self._likelihood.conditional_mean(moments).variance for moments in latent]).T
+        std = np.sqrt([mixtures.conditional_mean(self._likelihood, moments).variance for moments in latent]).T
         return np.repeat(std, 2, axis=1) if len(latent) == 1 else std
 
     def sample_proba(self, X: ArrayLike, n_samples: int = 1, rng: Any = None) -> Array:
@@ -259,7 +260,7 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
 
     def _normalised(self, latent: list[Moments]) -> Array:
         """Log of the integrated one-vs-rest probabilities over their sum."""
-        log_p = np.stack([self._likelihood.log_predictive(1.0, moments) for moments in latent], axis=1)
+        log_p = np.stack([mixtures.log_predictive(self._likelihood, 1.0, moments) for moments in latent], axis=1)
         return np.asarray(log_p - logsumexp(log_p, axis=1, keepdims=True))
 
     def _per_output(self, values: Array) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from gaussfold.estimators import settings
+from gaussfold.estimators import mixtures, settings
 from gaussfold.estimators._base import StreamingEstimator
 from gaussfold.likelihoods import NegativeBinomial, Poisson
 from gaussfold.protocols import Likelihood
@@ -39,19 +39,23 @@ class StreamingPoissonRegressor(RegressorMixin, StreamingEstimator):  # type: ig
 
     Parameters
     ----------
-    covariance : {"full"}, default="full"
-        Shape of the posterior covariance ("lowrank" and "diagonal" are yet to come).
+    covariance : {"full", "diagonal"}, default="full"
+        Shape of the posterior covariance. "diagonal" is one variance per weight: sparse rows of any width,
+        in time proportional to their nonzero entries ("lowrank" is yet to come).
     rank : int, default=10
         Rank of ``covariance="lowrank"``.
     rule : str or rule object, default=None
-        Which Gaussian stands in for a row's likelihood: "vi" (None), "newton", "taylor", "ep", "pl";
+        Which Gaussian stands in for a row's likelihood: "vi" (None; "newton" for
+        ``covariance="diagonal"``), "newton", "taylor", "ep", "pl";
         see `gaussfold.rules`.
     at : {"posterior", "prior", "extragradient"}, default="posterior"
         Which belief the rule looks at: after the row (implicit), before it, or a trial step.
-    coupling : {"marginal", "joint"}, default="marginal"
-        For ``covariance="diagonal"``.
-    prior_std : float or array of shape (n_features,), default=1.0
-        Standard deviation of each weight before any data, > 0.
+    coupling : {"marginal", "joint"} or object of `gaussfold.beliefs`, default="marginal"
+        For ``covariance="diagonal"``: whether each weight looks at a row with the others integrated out
+        (sparse-online §3), or all share one site whose diagonal is kept.
+    prior_std : float, array of shape (n_features,) or "auto", default=1.0
+        Standard deviation of each weight before any data, > 0. "auto" (for ``covariance="diagonal"``): eight
+        priors from 1/16 to 8 side by side, mixed by how well they predict.
     prior_mean : float or array of shape (n_features,), default=0.0
         Mean of each weight before any data. A single number is the intercept's mean too.
     forgetting : float, default=1.0
@@ -171,13 +175,13 @@ class StreamingPoissonRegressor(RegressorMixin, StreamingEstimator):  # type: ig
         std : array of shape (n_rows,), if ``return_std``
         """
         (latent,) = self._latent(X)
-        mean, variance = self._likelihood.predictive(latent)
+        mean, variance = mixtures.predictive(self._likelihood, latent)
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def predict_rate_std(self, X: ArrayLike) -> Array:
         """Posterior standard deviation of the rate exp(x'θ) itself, the scatter of the counts apart."""
         (latent,) = self._latent(X)
-        return np.sqrt(self._likelihood.conditional_mean(latent).variance)
+        return np.sqrt(mixtures.conditional_mean(self._likelihood, latent).variance)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

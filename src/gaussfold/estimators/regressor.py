@@ -23,18 +23,21 @@ class StreamingRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[mi
 
     Parameters
     ----------
-    covariance : {"full"}, default="full"
-        Shape of the posterior covariance ("lowrank" and "diagonal" are yet to come).
+    covariance : {"full", "diagonal"}, default="full"
+        Shape of the posterior covariance. "diagonal" is one variance per weight: sparse rows of any width,
+        in time proportional to their nonzero entries ("lowrank" is yet to come).
     rank : int, default=10
         Rank of ``covariance="lowrank"``.
     rule : str or rule object, default=None
         Which Gaussian stands in for a row's likelihood ("vi" if None); matters for Student-t noise only.
     at : {"posterior", "prior", "extragradient"}, default="posterior"
         Which belief the rule looks at; matters for Student-t noise only.
-    coupling : {"marginal", "joint"}, default="marginal"
-        For ``covariance="diagonal"``.
-    prior_std : float or array of shape (n_features,), default=1.0
-        Standard deviation of each weight before any data, > 0. With ``noise_std="learn"`` it is in units of
+    coupling : {"marginal", "joint"} or object of `gaussfold.beliefs`, default="marginal"
+        For ``covariance="diagonal"``: whether each weight looks at a row with the others integrated out
+        (sparse-online §3), or all share one site whose diagonal is kept.
+    prior_std : float, array of shape (n_features,) or "auto", default=1.0
+        Standard deviation of each weight before any data, > 0. "auto" (for ``covariance="diagonal"``): eight
+        priors from 1/16 to 8 side by side, mixed by how well they predict. With ``noise_std="learn"`` it is in units of
         the noise: 10 means ten times the (unknown) standard deviation of ε. The same goes for
         ``intercept_std`` and ``drift_std``, but not for ``prior_mean``.
     prior_mean : float or array of shape (n_features,), default=0.0
@@ -194,6 +197,9 @@ class StreamingRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[mi
         settings.positive("noise_guess_worth", self.noise_guess_worth)
         if isinstance(self.noise_std, str):
             settings.one_of("noise_std", self.noise_std, ("learn",))
+            if isinstance(self.prior_std, str):
+                msg = "prior_std='auto' and noise_std='learn' are alternatives: give one of them a number"
+                raise ValueError(msg)
             if self.df is not None:
                 msg = f"df={self.df!r} needs a known scale: give noise_std a number, or leave df=None"
                 raise ValueError(msg)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from gaussfold import rules
-from gaussfold.beliefs.dense import DenseGaussian
+from gaussfold.beliefs.coupling import Coupling, Joint, Marginal, resolve_coupling
 from gaussfold.dynamics import Forgetting, RandomWalk
+from gaussfold.estimators.making import AUTO, RULES, SHAPES, make_belief
 from gaussfold.types import Array
 
-LATER = ("lowrank", "diagonal")
+LATER = ("lowrank",)
 
 
 @dataclass(frozen=True)
@@ -23,73 +26,80 @@ class Settings:
 
     rule: Any
     at: Any
-    prior_mean: Array
-    prior_std: Array
+    prior: Callable[[], Any]
+    """Builds the belief before any data; on demand, so that it costs no memory afterwards."""
     dynamics: Any
     ticks_per_row: bool
     block_size: int | None
     second_look: int
 
-    def prior(self) -> DenseGaussian:
-        """Build the belief before any data; on demand, so that it costs no memory afterwards."""
-        return DenseGaussian.independent(self.prior_mean, self.prior_std)
-
 
 def resolve(model: Any, n_features: int) -> Settings:
     """Check every parameter that the estimators share and resolve it."""
-    one_of("covariance", model.covariance, ("full", *LATER))
+    one_of("covariance", model.covariance, SHAPES)
     if model.covariance in LATER:
         msg = (
-            f"covariance={model.covariance!r} is not available yet: 'lowrank' and 'diagonal' come with later "
-            "versions of gaussfold; use covariance='full'"
+            f"covariance={model.covariance!r} is not available yet: it comes with a later "
+            "version of gaussfold; use covariance='full' or 'diagonal'"
         )
         raise ValueError(msg)
     whole("rank", model.rank)
-    one_of("coupling", model.coupling, ("marginal", "joint"))
+    if not isinstance(model.coupling, Joint | Marginal):
+        one_of("coupling", model.coupling, ("marginal", "joint"))
     one_of("tick", model.tick, ("observation", "clock"))
     flag("fit_intercept", model.fit_intercept)
     if model.block_size is not None:
         whole("block_size", model.block_size)
-    mean, std = _prior(model, n_features)
+    prior = _prior(model, n_features)
     return Settings(
-        rule=rules.resolve("vi" if model.rule is None else model.rule),
+        rule=rules.resolve(RULES[model.covariance] if model.rule is None else model.rule),
         at=rules.resolve_at(model.at),
-        prior_mean=mean,
-        prior_std=std,
-        dynamics=_dynamics(model, mean, std),
+        prior=prior,
+        dynamics=_dynamics(model, prior),
         ticks_per_row=model.tick == "observation",
         block_size=None if model.block_size is None else int(model.block_size),
         second_look=_second_look(model),
     )
 
 
-def _prior(model: Any, n_features: int) -> tuple[Array, Array]:
-    """Mean and standard deviation of each weight, the intercept's last."""
-    std = per_feature("prior_std", model.prior_std, n_features)
+def _prior(model: Any, n_features: int) -> Callable[[], Any]:
+    """What builds the prior: mean and standard deviation of each weight, the intercept's last."""
+    coupling: Coupling = resolve_coupling(model.coupling)
     mean = per_feature("prior_mean", model.prior_mean, n_features)
-    if not (std > 0).all():
-        first = int(np.argmax(~(std > 0)))
-        msg = f"prior_std must be > 0, got {float(std[first])!r}{_where(model.prior_std, first)}"
+    std: Any = AUTO
+    if not (isinstance(model.prior_std, str) and model.prior_std == AUTO):
+        std = per_feature("prior_std", model.prior_std, n_features)
+        if not (std > 0).all():
+            first = int(np.argmax(~(std > 0)))
+            msg = f"prior_std must be > 0, got {float(std.flat[first])!r}{_where(model.prior_std, first)}"
+            raise ValueError(msg)
+    elif model.covariance != "diagonal":
+        msg = f"prior_std='auto' needs covariance='diagonal', got covariance={model.covariance!r}; give a number"
         raise ValueError(msg)
+    last = None
     if model.intercept_std is not None:
-        positive("intercept_std", model.intercept_std)
+        last = positive("intercept_std", model.intercept_std)
     if model.fit_intercept:
-        shared = float(model.prior_std) if np.ndim(model.prior_std) == 0 else 1.0
-        centre = float(model.prior_mean) if np.ndim(model.prior_mean) == 0 else 0.0
-        std = np.append(std, shared if model.intercept_std is None else float(model.intercept_std))
-        mean = np.append(mean, centre)
-    return mean, std
+        if np.ndim(mean):
+            mean = np.append(mean, 0.0)
+        if np.ndim(std):
+            std = np.append(std, 1.0)
+    dim = n_features + int(model.fit_intercept)
+    return partial(make_belief, model.covariance, dim, mean, std, coupling, last if model.fit_intercept else None)
 
 
 def _second_look(model: Any) -> int:
     rows = whole("second_look", model.second_look, least=0)
+    if rows and model.covariance == "diagonal":
+        msg = f"second_look={rows} needs covariance='full': a diagonal belief drops part of every site"
+        raise ValueError(msg)
     if rows and (model.forgetting != 1 or model.drift_std != 0):
         msg = f"second_look={rows} needs forgetting=1.0 and drift_std=0.0: a row that has faded has no site left"
         raise ValueError(msg)
     return rows
 
 
-def _dynamics(model: Any, prior_mean: Array, prior_std: Array) -> Any:
+def _dynamics(model: Any, prior: Callable[[], Any]) -> Any:
     forgetting, drift = number("forgetting", model.forgetting), number("drift_std", model.drift_std)
     if not 0 < forgetting <= 1:
         msg = f"forgetting must be in (0, 1], got {forgetting!r} (1 keeps everything, 0.999 remembers about 1000 rows)"
@@ -103,12 +113,12 @@ def _dynamics(model: Any, prior_mean: Array, prior_std: Array) -> Any:
         )
         raise ValueError(msg)
     if forgetting < 1:
-        return Forgetting(forgetting, DenseGaussian.independent(prior_mean, prior_std))
+        return Forgetting(forgetting, prior())
     return RandomWalk(drift) if drift > 0 else None
 
 
 def per_feature(name: str, value: Any, n_features: int) -> Array:
-    """One finite number per feature, from one number or from as many as there are features."""
+    """One finite number for all features (0-d), or one each."""
     try:
         array = np.asarray(value, dtype=np.float64)
     except (ValueError, TypeError):
@@ -117,10 +127,9 @@ def per_feature(name: str, value: Any, n_features: int) -> Array:
     if array.ndim > 1 or (array.ndim == 1 and len(array) != n_features):
         msg = f"{name} has shape {array.shape}; it must be one number or one per feature: shape ({n_features},)"
         raise ValueError(msg)
-    array = np.broadcast_to(array, (n_features,)).copy()
     if not np.isfinite(array).all():
         first = int(np.argmin(np.isfinite(array)))
-        msg = f"{name} must be finite, got {float(array[first])!r}{_where(value, first)}"
+        msg = f"{name} must be finite, got {float(array.flat[first])!r}{_where(value, first)}"
         raise ValueError(msg)
     return array
 

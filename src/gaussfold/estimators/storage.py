@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gaussfold import rules
-from gaussfold.beliefs.dense import DenseGaussian
+from gaussfold.beliefs import coupling
+from gaussfold.estimators.making import restore_belief
 from gaussfold.estimators.noise import NoiseBelief
 from gaussfold.lookback import Lookback
 from gaussfold.store_codecs import decode_labels, decode_rng, encode_labels, encode_rng
@@ -64,7 +65,7 @@ def rebuild(cls: type[Any], described: dict[str, Any], arrays: dict[str, np.ndar
     for name in arrays:
         if name.startswith("parameter."):
             values[name.removeprefix("parameter.")] = arrays[name]
-    for name in ("rule", "at"):
+    for name in ("rule", "at", "coupling"):
         if isinstance(values[name], dict):
             values[name] = _rule(**values[name])
     model = cls(**values, random_state=decode_rng(described["random_state"]))
@@ -76,7 +77,7 @@ def rebuild(cls: type[Any], described: dict[str, Any], arrays: dict[str, np.ndar
     model._prepare()
     model._rng = decode_rng(described["rng"])
     n_beliefs = described["n_beliefs"]
-    model._beliefs = [DenseGaussian.from_state(_part(arrays, f"belief{i}.")) for i in range(n_beliefs)]
+    model._beliefs = [restore_belief(_part(arrays, f"belief{i}.")) for i in range(n_beliefs)]
     model._lookbacks = [
         Lookback.from_state(_part(arrays, f"lookback{i}.")) for i in range(n_beliefs) if model._settings.second_look
     ]
@@ -96,13 +97,15 @@ def _plain(name: str, value: Any) -> Any:
     """Return a parameter as JSON can hold it."""
     if isinstance(value, np.generic):
         return value.item()
-    if name in ("rule", "at") and dataclasses.is_dataclass(value):
+    if name in ("rule", "at", "coupling") and dataclasses.is_dataclass(value):
         return {"kind": type(value).__name__, **dataclasses.asdict(value)}  # type: ignore[arg-type]
     return value
 
 
 def _rule(kind: str, **options: Any) -> Any:
-    """Build a rule (or an at) that was given as an object."""
+    """Build a rule (or an at, or a coupling) that was given as an object."""
+    if kind in ("Joint", "Marginal"):
+        return getattr(coupling, kind)(**options)
     if kind not in rules.__all__:
         msg = f"rule {kind!r} is not known to this version of gaussfold"
         raise ValueError(msg)

@@ -1,0 +1,289 @@
+"""What the beliefs without covariances share: cells of K means and K variances per feature, time, whole-or-not passes.
+
+A belief over d features is one array of shape (d, 2, K) (see ``engine.cells``) and nothing else of that size, except
+one clock reading per feature once forgetting or drift is used. Until the first row is learned a prior that is the same
+for all features is a single cell.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from scipy import sparse
+
+from gaussfold.beliefs.coupling import Coupling, coupling_from_form, resolve_coupling
+from gaussfold.beliefs.trace import RowError, Trace
+from gaussfold.dynamics import Forgetting, RandomWalk
+from gaussfold.engine.cells import FORGETS, STILL, WALKS, look, undo
+from gaussfold.engine.diagonal import CURVATURE, HEIGHT, JOINT, MARGINAL, ONE_STEP, SOLVED, absorb_any
+from gaussfold.engine.diagonal_logit import WIDTH, absorb_logit, absorb_logit_grid
+from gaussfold.engine.evaluate import NEWTON
+from gaussfold.engine.families import LOGIT, STUDENT_T
+from gaussfold.engine.sites import POSTERIOR
+from gaussfold.types import Array, ArrayLike
+
+MAX_DIM = 2**31 - 1
+FAST = (LOGIT, NEWTON, POSTERIOR, (MARGINAL, SOLVED, CURVATURE))
+
+
+class Rows(NamedTuple):
+    """A sparse matrix as its three arrays."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+
+    @property
+    def longest(self) -> int:
+        """Number of entries of the longest row."""
+        return int(np.diff(self.indptr).max(initial=0))
+
+
+def sparse_rows(X: Any, dim: int, *, merged: bool = False) -> Rows:
+    """CSR arrays of a matrix of any kind; ``merged``: each feature at most once a row."""
+    csr = X if sparse.issparse(X) and X.format == "csr" else sparse.csr_array(X)
+    if csr.ndim != 2 or csr.shape[1] != dim:
+        raise ValueError(f"X: shape {csr.shape}; (n, {dim}) is needed")
+    if merged and not csr.has_canonical_format:
+        csr = csr.copy()
+        csr.sum_duplicates()
+    data = csr.data if csr.data.dtype in (np.float64, np.float32) else csr.data.astype(np.float64)
+    indices = csr.indices
+    if indices.size and not (indices.min() >= 0 and indices.max() < dim):
+        raise ValueError(f"X: column indices from {indices.min()} to {indices.max()}; 0 to {dim - 1} are allowed")
+    return Rows(csr.indptr, indices, data)
+
+
+class Cellular:
+    """Cells, coupling and clock. Subclasses say what K means."""
+
+    _cells: np.ndarray
+    _dim: int
+    _log_weights: Array
+    _coupling: Coupling
+    _seen: Array
+    _clock: Array
+    _kind: int
+    _prior: np.ndarray
+
+    def _start(self, cells: np.ndarray, dim: int, coupling: str | Coupling) -> None:
+        k = cells.shape[2]
+        self._cells, self._dim, self._coupling = cells, dim, resolve_coupling(coupling)
+        self._log_weights = np.full(k, -math.log(k))
+        self._kind = STILL
+        self._seen, self._clock = np.empty(0), np.zeros(1)
+        self._prior = np.zeros((1, 2, k), dtype=cells.dtype)
+
+    @property
+    def dim(self) -> int:
+        """Number of features."""
+        return self._dim
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """How numbers are stored: float64 or float32. Arithmetic is in float64."""
+        return self._cells.dtype
+
+    @property
+    def log_weights(self) -> Array:
+        """Logarithms of the components' weights (a copy)."""
+        return self._log_weights.copy()
+
+    @property
+    def coupling(self) -> Coupling:
+        """How the features of a row share an observation."""
+        return self._coupling
+
+    def _current(self, columns: np.ndarray | None = None) -> Array:
+        """Cells as of now, time applied, in float64: all of them (a single one if they are all alike), or some."""
+        wide = self._cells.shape[0] > 1 or self._dim == 1
+        cells = self._cells if columns is None or not wide else self._cells[columns]
+        cells = cells.astype(np.float64)
+        if self._kind == STILL:
+            return cells
+        seen = self._seen if columns is None else self._seen[columns]
+        elapsed = (self._clock[0] - seen)[:, None]
+        if self._kind == WALKS:
+            return np.stack([np.broadcast_to(cells[:, 0], (seen.size, cells.shape[2])), cells[:, 1] + elapsed], axis=1)
+        prior = self._prior if self._prior.shape[0] == 1 or columns is None else self._prior[columns]
+        old, new = np.exp(-elapsed) / cells[:, 1], -np.expm1(-elapsed) / prior[:, 1]
+        variance = 1.0 / (old + new)
+        return np.stack([variance * (old * cells[:, 0] + new * prior[:, 0]), variance], axis=1)
+
+    def _widen(self) -> None:
+        """Give every feature its own cell."""
+        if self._cells.shape[0] < self._dim:
+            self._cells = np.repeat(self._cells, self._dim, axis=0)
+
+    def _look(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Mean and variance of x'θ per row and component."""
+        return self.look_rows(sparse_rows(X, self._dim, merged=True))
+
+    def look_rows(self, rows: Rows) -> tuple[Array, Array]:
+        """Mean and variance of x'θ per row and component, shape (n, K), from CSR arrays without repetitions."""
+        n, k = rows.indptr.size - 1, self._cells.shape[2]
+        mean, variance = np.empty((n, k)), np.empty((n, k))
+        look(self._cells, self._seen, self._clock[0], self._kind, self._prior, *rows, mean, variance)
+        return mean, variance
+
+    # Time.
+
+    def relax(self, factor: float, prior: Self) -> None:
+        """1/v ← factor/v + (1-factor)/v₀, and the same for m/v: noted on the clock, applied when a feature is next seen."""
+        if factor != 1.0:
+            self._keep_time(FORGETS, prior._cells)
+            self._clock[0] -= math.log(factor)
+
+    def diffuse(self, variance: float) -> None:
+        """v ← v + variance: noted on the clock, applied when a feature is next seen."""
+        if variance != 0.0:
+            self._keep_time(WALKS, self._prior)
+            self._clock[0] += variance
+
+    def _keep_time(self, kind: int, prior: np.ndarray) -> None:
+        """Start the clock, or go on with it; another prior or kind settles all features first."""
+        if kind == self._kind and (prior is self._prior or np.array_equal(prior, self._prior)):
+            return
+        if prior.shape[2] != self._cells.shape[2]:
+            raise ValueError(f"prior: {prior.shape[2]} components, the belief has {self._cells.shape[2]}")
+        if self._kind != STILL:
+            self._cells = np.broadcast_to(self._current(), (self._dim, *self._cells.shape[1:])).astype(self.dtype)
+        self._kind = kind
+        self._prior = prior.copy() if kind == FORGETS else self._prior
+        self._seen, self._clock = np.zeros(self._dim), np.zeros(1)
+
+    def _rate(self, dynamics: Forgetting | RandomWalk | None) -> float:
+        if isinstance(dynamics, Forgetting) and dynamics.factor != 1.0:
+            self._keep_time(FORGETS, dynamics.prior._cells)
+            return -math.log(dynamics.factor)
+        if isinstance(dynamics, RandomWalk):
+            self._keep_time(WALKS, self._prior)
+            return dynamics.std**2
+        return 0.0
+
+    # Learning.
+
+    def absorb_stream(
+        self,
+        X: Any,
+        y: Array,
+        weight: Array,
+        program: tuple[int, float, float, int, float, int],
+        dynamics: Forgetting | RandomWalk | None = None,
+        sites: Trace | None = None,
+        block_size: int | None = None,  # noqa: ARG002 - rows are visited one by one
+    ) -> Trace:
+        """Visit rows in order, each once; all of them, or none on an error. See :class:`gaussfold.DenseGaussian`."""
+        if sites is not None:
+            raise ValueError(
+                "refine, sweep: a diagonal belief drops part of every site, so a site cannot be taken out again; "
+                "use a full covariance"
+            )
+        return self.absorb_rows(sparse_rows(X, self._dim), y, weight, program, dynamics)
+
+    def absorb_rows(
+        self,
+        rows: Rows,
+        y: Array,
+        weight: Array,
+        program: tuple[int, float, float, int, float, int],
+        dynamics: Forgetting | RandomWalk | None = None,
+    ) -> Trace:
+        """As :meth:`absorb_stream` from CSR arrays whose indices are known to be in range; features may repeat."""
+        self._check(program)
+        if y.size == 0:
+            return Trace.empty(0)
+        self._widen()
+        rate = self._rate(dynamics)
+        clock, log_weights = self._clock[0], self._log_weights.copy()
+        # Where the cells are fewer than the entries of these rows a copy of them is the cheaper log.
+        copied = self._cells.copy() if self._dim <= rows.data.size else None
+        copied_seen = self._seen.copy() if copied is not None else None
+        logged = 0 if copied is not None else rows.data.size
+        log = (
+            np.empty((logged, *self._cells.shape[1:]), dtype=self.dtype),
+            np.empty(logged if self._seen.size else 0),
+            np.empty(logged, dtype=np.uint64),
+        )
+        trace = Trace.empty(y.size)
+        failed, size = self._run(rows, y, weight, program, (self._seen, self._clock, self._kind, rate, self._prior), log, trace)
+        if failed >= 0:
+            if copied is not None and copied_seen is not None:
+                self._cells[:] = copied
+                self._seen[:] = copied_seen
+            else:
+                undo(self._cells, self._seen, *log, size)
+            self._clock[0] = clock
+            self._log_weights[:] = log_weights
+            raise RowError(failed)
+        return trace
+
+    def _check(self, program: tuple[int, float, float, int, float, int]) -> None:
+        code, _, _, rule, _, at = program
+        coupling, mean, variance = self._coupling.form
+        if coupling == MARGINAL and code == STUDENT_T:
+            raise ValueError("coupling='marginal': a Student-t likelihood cannot be integrated over; use coupling='joint'")
+        if coupling != JOINT and (mean == ONE_STEP or variance == HEIGHT) and (rule, at) != (NEWTON, POSTERIOR):
+            raise ValueError(f"coupling={self._coupling!r} goes with rule='newton', at='posterior'; use Marginal() for others")
+
+    def _run(
+        self,
+        rows: Rows,
+        y: Array,
+        weight: Array,
+        program: tuple[int, float, float, int, float, int],
+        time: tuple[Any, ...],
+        log: tuple[np.ndarray, np.ndarray, np.ndarray],
+        trace: Trace,
+    ) -> tuple[int, int]:
+        """Choose the loop; returns the row that failed or -1, and the size of the log."""
+        code, p0, _, rule, _, at = program
+        form, k = self._coupling.form, self._cells.shape[2]
+        info = np.finfo(self.dtype)
+        limits = (float(info.tiny), float(info.max))
+        if form[0] == MARGINAL:
+            trace.site_precision[:] = np.nan  # a site per feature, none per row
+            trace.site_shift[:] = np.nan
+        shared = (self._cells, time, log, *rows, y, weight)
+        if (code, rule, at, form) == FAST and k == 1:
+            return absorb_logit(*shared, p0, limits, rows.longest, *trace[:3])  # type: ignore[no-any-return]
+        scratch = (self._log_weights, np.empty(k), np.empty(k))
+        if (code, rule, at, form) == FAST and k <= WIDTH:
+            return absorb_logit_grid(*shared, p0, limits, rows.longest, *scratch, *trace[:3])  # type: ignore[no-any-return]
+        return absorb_any(*shared, program, form, limits, rows.longest, *scratch, *trace)  # type: ignore[no-any-return]
+
+    # Storage.
+
+    def state(self, *, copy: bool = True) -> dict[str, np.ndarray]:
+        """Named arrays that hold everything. ``copy=False`` gives views, to save a belief as large as the memory."""
+        arrays = {
+            "cells": self._cells,
+            "dim": np.array([self._dim]),
+            "coupling": np.array(self._coupling.form),
+            "log_weights": self._log_weights,
+        }
+        if self._kind != STILL:
+            arrays |= {"seen": self._seen, "clock": self._clock, "kind": np.array([self._kind]), "prior": self._prior}
+        return {name: array.copy() for name, array in arrays.items()} if copy else arrays
+
+    @classmethod
+    def from_state(cls, state: dict[str, np.ndarray]) -> Self:
+        """The belief of :meth:`state`, bit for bit."""
+        self = cls.__new__(cls)
+        form = tuple(int(part) for part in state["coupling"])
+        self._start(state["cells"].copy(), int(state["dim"][0]), coupling_from_form(form))  # type: ignore[arg-type]
+        self._log_weights[:] = state["log_weights"]
+        if "kind" in state:
+            self._kind, self._prior = int(state["kind"][0]), state["prior"].copy()
+            self._seen, self._clock = state["seen"].copy(), state["clock"].copy()
+        return self
+
+    def become(self, other: Self) -> None:
+        """Take over another belief's numbers; the other must not be used any more."""
+        vars(self).update(vars(other))
+
+    def copy(self) -> Self:
+        """An independent copy."""
+        return self.from_state(self.state(copy=False))

@@ -1,0 +1,5 @@
+"""``python -m gaussfold.cli``."""
+
+from gaussfold.cli import main
+
+main()

@@ -1,0 +1,71 @@
+"""``gaussfold compare``: several settings on one file, in one table."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from gaussfold.cli.errors import USAGE, Failure
+from gaussfold.cli.model import AUTO, Setting, StreamModel
+from gaussfold.data.readers import Stream
+from gaussfold.data.reading import Reading, Roles
+
+DEFAULT = ("prior-std=auto", "prior-std=0.1", "prior-std=1", "prior-std=1,coupling=joint", "prior-std=1,link=probit")
+_NAMES = ("prior-std", "link", "rule", "coupling", "forgetting", "dtype", "bits")
+
+
+def parse_setting(text: str, base: Setting, reading: Reading) -> tuple[Setting, Reading]:
+    """``name=value,name=value`` on top of a setting."""
+    values: dict[str, Any] = {}
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        if not equals or name not in _NAMES:
+            raise Failure(f"--setting {text!r}: name=value with names {', '.join(_NAMES)} is needed", USAGE)
+        try:
+            if name == "bits":
+                reading = dataclasses.replace(reading, bits=int(value))
+                continue
+            is_number = name == "forgetting" or (name == "prior-std" and value != AUTO)
+            values[name.replace("-", "_")] = float(value) if is_number else value
+        except ValueError as error:
+            raise Failure(f"--setting {text!r}: {error}", USAGE) from error
+    return dataclasses.replace(base, **values), reading
+
+
+def compare(
+    inputs: Sequence[str], settings: Sequence[str], reading: Reading, roles: Roles, skip_bad: int, as_json: bool
+) -> int:
+    """Train every setting on the same chunks, read once, and show their losses side by side."""
+    models = [StreamModel(*parse_setting(text, Setting(), reading)) for text in settings or DEFAULT]
+    widths = {model.reading.bits for model in models}
+    seconds = [0.0] * len(models)
+    for bits in sorted(widths):
+        group = [k for k, model in enumerate(models) if model.reading.bits == bits]
+        for chunk in Stream(inputs, models[group[0]].reading, roles, max_bad=skip_bad):
+            for k in group:
+                began = time.perf_counter()
+                trace = models[k].learn(chunk)
+                seconds[k] += time.perf_counter() - began
+                models[k].add(chunk, trace, 0, len(chunk))
+    rows = [
+        {"setting": text, "average_loss": model.average_loss, "examples": model.examples, "seconds": round(spent, 3)}
+        for text, model, spent in zip(settings or DEFAULT, models, seconds, strict=True)
+    ]
+    if as_json:
+        print(json.dumps({"constant_loss": models[0].base_rate_loss, "settings": rows}))
+        return 0
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"progressive log loss, {rows[0]['examples']:,} examples (best constant {models[0].base_rate_loss:.6f})")
+    for name in ("setting", "average loss", "seconds to learn"):
+        table.add_column(name, justify="left" if name == "setting" else "right")
+    best = min(row["average_loss"] for row in rows)
+    for row in rows:
+        mark = "bold" if row["average_loss"] == best else None
+        table.add_row(row["setting"], f"{row['average_loss']:.6f}", f"{row['seconds']:.2f}", style=mark)
+    Console().print(table)
+    return 0

@@ -1,0 +1,76 @@
+"""Exit codes, and the way from an exception to a line that a user can act on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+
+OK, INTERNAL, USAGE, BAD_DATA, BAD_MODEL, CANNOT_WRITE = range(6)
+BROKEN_PIPE, INTERRUPTED, TERMINATED = 141, 130, 143
+
+HELP = (
+    "Exit codes: 0 done; 1 a bug (GAUSSFOLD_DEBUG=1 shows where); 2 wrong usage; 3 the data cannot be read; "
+    "4 the model file cannot be used; 5 a file cannot be written; 130, 143 stopped by SIGINT, SIGTERM after saving; "
+    "141 the reader of the output went away."
+)
+
+
+class Failure(Exception):  # noqa: N818 - what it says is for users
+    """Ends the command with a message and an exit code."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def fail(message: str, code: int) -> int:
+    """Print a message for the user and return the exit code."""
+    with contextlib.suppress(OSError):
+        print(f"gaussfold: {message}", file=sys.stderr, flush=True)
+    return code
+
+
+@contextlib.contextmanager
+def no_traceback() -> Iterator[None]:
+    """Turn what goes wrong into a message and an exit code."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        close_output()
+        sys.exit(BROKEN_PIPE)
+    except Failure as failure:
+        sys.exit(fail(str(failure), failure.code))
+    except KeyboardInterrupt:
+        sys.exit(fail("interrupted", INTERRUPTED))
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        sys.exit(fail(f"{name}{error.strerror or error}", CANNOT_WRITE))
+    except MemoryError:
+        sys.exit(fail("not enough memory; use fewer bits (-b) or --float32", INTERNAL))
+    except Exception as error:
+        sys.exit(_translate(error))
+
+
+def _translate(error: Exception) -> int:
+    from gaussfold.data.messages import DataError
+    from gaussfold.store import StoreError
+
+    if isinstance(error, DataError):
+        return fail(str(error), BAD_DATA)
+    if isinstance(error, StoreError):
+        return fail(str(error), BAD_MODEL)
+    if isinstance(error, ValueError) and not os.environ.get("GAUSSFOLD_DEBUG"):
+        return fail(str(error), USAGE)
+    if os.environ.get("GAUSSFOLD_DEBUG"):
+        raise error
+    kind = type(error).__name__
+    return fail(f"a bug: {kind}: {error}; GAUSSFOLD_DEBUG=1 shows where, please report it", INTERNAL)
+
+
+def close_output() -> None:
+    """Point standard output to nowhere, so that Python does not complain about the pipe when it exits."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

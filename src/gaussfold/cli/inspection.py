@@ -1,0 +1,65 @@
+"""``gaussfold inspect``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from gaussfold.cli.model import StreamModel
+from gaussfold.cli.train import open_model
+
+
+def inspect(path: str, top: int, as_json: bool) -> int:
+    """Show the heaviest, most certain and most uncertain weights of a model."""
+    model = open_model(path)
+    document = describe(model, top)
+    if as_json:
+        print(json.dumps(document))
+        return 0
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    head = document["model"]
+    console.print("   ".join(f"{name} [bold]{value}[/bold]" for name, value in head.items()), highlight=False)
+    for title in ("heaviest", "most certain", "most uncertain"):
+        table = Table(title=title, title_justify="left")
+        for name in ("feature", "mean", "std", "mean/std"):
+            table.add_column(name, justify="left" if name == "feature" else "right")
+        for row in document[title]:
+            table.add_row(row["feature"], f"{row['mean']:.4f}", f"{row['std']:.4f}", f"{row['mean'] / row['std']:.1f}")
+        console.print(table)
+    return 0
+
+
+def describe(model: StreamModel, top: int) -> dict[str, Any]:
+    """Return the model and its outstanding weights, as JSON can hold them."""
+    size = 1 << model.reading.bits
+    slots = np.flatnonzero(model.used())
+    mean, std = model.belief.mean, np.sqrt(model.belief.variance())
+    names = model.names or {}
+
+    def rows(order: Any) -> list[dict[str, Any]]:
+        return [
+            {"feature": names.get(slot, f"slot {slot}"), "slot": slot, "mean": float(mean[slot]), "std": float(std[slot])}
+            for slot in slots[order][:top].tolist()
+        ]
+
+    head: dict[str, Any] = {
+        "examples": model.examples,
+        "average_loss": round(model.average_loss, 6) if model.learned else None,
+        "bits": model.reading.bits,
+        "slots_used": len(slots),
+        "prior_std": model.setting.prior_std,
+        "link": model.setting.link,
+    }
+    if model.reading.constant:
+        head |= {"constant": round(float(mean[size]), 6), "constant_std": round(float(std[size]), 6)}
+    return {
+        "model": head,
+        "heaviest": rows(np.argsort(-np.abs(mean[slots]), kind="stable")),
+        "most certain": rows(np.argsort(std[slots], kind="stable")),
+        "most uncertain": rows(np.argsort(-std[slots], kind="stable")),
+    }

@@ -1,0 +1,101 @@
+"""What training tells while it runs: a table in Vowpal Wabbit's manner, and a live bar on a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any, TextIO
+
+import numpy as np
+
+from gaussfold.beliefs.trace import Trace
+from gaussfold.cli.model import Prediction, StreamModel
+from gaussfold.data.chunks import Chunk
+from gaussfold.engine.totals import LOSS, WEIGHT
+
+_HEADER = (
+    "  average      since       example    example   current   current   current  features\n"
+    "     loss       last       counter     weight     label   predict       std   in line"
+)
+
+
+class Progress:
+    """Adds chunks to a model's totals and prints a line at rows 1, 2, 4, 8, ... (or every n)."""
+
+    def __init__(self, model: StreamModel, *, quiet: bool = False, every: int = 0, out: TextIO | None = None) -> None:
+        self._model, self._quiet, self._every = model, quiet, every
+        self._out = out or sys.stderr
+        self._start = int(model.totals[5])
+        self._next = every or 1
+        self._before = model.totals.copy()
+        self._bar = None if quiet or not self._out.isatty() else _Bar()
+        self._told = False
+
+    def update(self, chunk: Chunk, trace: Trace) -> None:
+        """Count the rows of a chunk, with a line wherever one is due."""
+        at = 0
+        while True:
+            due = self._start + self._next - self._model.examples + at
+            if self._quiet or due > len(chunk):
+                break
+            self._model.add(chunk, trace, at, due)
+            at = due
+            self._line(chunk, self._model.before(trace.rows(due - 1, due), chunk.label[due - 1 : due]), due - 1)
+            self._next += self._every or self._next
+        self._model.add(chunk, trace, at, len(chunk))
+        if self._bar is not None:
+            self._bar.show(self._model)
+
+    def _line(self, chunk: Chunk, prediction: Prediction, row: int) -> None:
+        totals, before = self._model.totals, self._before
+        weight = totals[WEIGHT] - before[WEIGHT]
+        since = (totals[LOSS] - before[LOSS]) / weight if weight else np.nan
+        label = chunk.label[row]
+        shown = " unknown" if np.isnan(label) else f"{label:8.4f}"
+        text = (
+            f"{self._model.average_loss:9.6f}  {since:9.6f}  {self._model.examples:12d} {totals[WEIGHT]:10.1f}  {shown}  "
+            f"{prediction.probability[0]:8.4f}  {prediction.std[0]:8.4f}  {chunk.indptr[row + 1] - chunk.indptr[row]:8d}"
+        )
+        self._before = totals.copy()
+        self.say(text if self._told else f"{_HEADER}\n{text}")
+        self._told = True
+
+    def say(self, text: str) -> None:
+        """Print a line, above the bar if there is one."""
+        if not self._quiet:
+            if self._bar is not None:
+                self._bar.print(text)
+            else:
+                print(text, file=self._out, flush=True)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+class _Bar:
+    """One live line on a terminal."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.live import Live
+
+        self._began, self._first = time.monotonic(), -1
+        self._live: Any = Live("reading ...", console=Console(stderr=True), refresh_per_second=8, transient=True)
+        self._live.start()
+
+    def show(self, model: StreamModel) -> None:
+        if self._first < 0:
+            self._first = model.examples
+        seconds = max(time.monotonic() - self._began, 1e-3)
+        self._live.update(
+            f"{model.examples:,} examples   {(model.examples - self._first) / seconds:,.0f}/s   "
+            f"average log loss {model.average_loss:.6f} (constant: {model.base_rate_loss:.6f})   {seconds:.0f} s"
+        )
+
+    def print(self, text: str) -> None:
+        self._live.console.print(text, highlight=False, markup=False)
+
+    def close(self) -> None:
+        self._live.stop()

@@ -1,0 +1,87 @@
+"""Saving while and after training: checkpoints that may fail, a last save that tries hard, and signals."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from gaussfold.cli.errors import CANNOT_WRITE, Failure, fail
+from gaussfold.cli.model import StreamModel
+from gaussfold.store import StoreError, save
+
+
+class Checkpoints:
+    """Saves a model every so many examples or seconds."""
+
+    def __init__(self, path: str | None, examples: int, seconds: float, model: StreamModel) -> None:
+        self._path, self._examples, self._seconds = path, examples, seconds
+        self._due, self._time = model.examples + examples, time.monotonic() + seconds
+
+    def maybe(self, model: StreamModel) -> None:
+        """Save if it is time; a failure is reported, the last good file stays, training goes on."""
+        by_examples = self._examples > 0 and model.examples >= self._due
+        by_time = self._seconds > 0 and time.monotonic() >= self._time
+        if self._path is None or not (by_examples or by_time):
+            return
+        self._due, self._time = model.examples + self._examples, time.monotonic() + self._seconds
+        try:
+            save(model, self._path)
+        except OSError as error:
+            fail(f"{self._path}: checkpoint not written ({error.strerror or error}); going on, the last one stays", 0)
+
+
+def save_last(model: StreamModel, path: str) -> None:
+    """Save; where that fails leave the model in the temporary directory rather than lose it."""
+    try:
+        save(model, path)
+    except OSError as error:
+        reason = f"{path}: the model cannot be written ({error.strerror or error})"
+        rescue = Path(tempfile.gettempdir()) / f"gaussfold-rescued-{os.getpid()}.model"
+        try:
+            save(model, rescue)
+        except OSError as second:
+            rescued = f"nor can {rescue} ({second.strerror or second})"
+            raise Failure(f"{reason}, {rescued}; the file holds the last checkpoint, if any", CANNOT_WRITE) from error
+        raise Failure(f"{reason}; it is in {rescue}", CANNOT_WRITE) from error
+
+
+def check_target(path: str | None) -> None:
+    """Refuse a path that cannot be written before hours of training, not after."""
+    if path is None:
+        return
+    target = Path(path)
+    if target.is_dir():
+        raise StoreError(f"{path}: it is a directory; give the name of a file inside it")
+    parent = target.absolute().parent
+    if not parent.is_dir():
+        raise StoreError(f"{path}: the directory {str(parent)!r} does not exist; create it first")
+    if not os.access(parent, os.W_OK):
+        raise Failure(f"{path}: the directory {str(parent)!r} cannot be written", CANNOT_WRITE)
+
+
+@contextlib.contextmanager
+def signals(stop: Callable[[], None]) -> Iterator[list[int]]:
+    """While inside, SIGINT and SIGTERM call ``stop`` and are noted; a second one takes the usual course."""
+    caught: list[int] = []
+    old: dict[int, Any] = {}
+
+    def handle(number: int, frame: Any) -> None:  # noqa: ARG001
+        caught.append(number)
+        stop()
+        for known, handler in old.items():
+            signal.signal(known, handler)
+
+    with contextlib.suppress(ValueError):  # not in the main thread: no signals to wait for
+        for number in (signal.SIGINT, signal.SIGTERM):
+            old[number] = signal.signal(number, handle)
+    try:
+        yield caught
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)

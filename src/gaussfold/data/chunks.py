@@ -1,0 +1,109 @@
+"""Chunks of rows, and the arrays they are parsed into."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from gaussfold.data.messages import BadRecord
+from gaussfold.engine.records import N_REPORT, Options, Rows, Scratch
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Consecutive rows of a stream."""
+
+    indptr: np.ndarray[Any, Any]
+    indices: np.ndarray[Any, Any]
+    data: np.ndarray[Any, Any]
+    label: np.ndarray[Any, Any]  # NaN: none
+    weight: np.ndarray[Any, Any]
+    width: int
+    source: str
+    line: np.ndarray[Any, Any]  # of each row in its source, from 1
+    tags: list[str] | None = None
+    names: list[tuple[int, str]] = field(default_factory=list)  # slots seen for the first time, if names are kept
+    bad: list[BadRecord] = field(default_factory=list)  # records left out
+    n_bad: int = 0
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    @property
+    def X(self) -> sparse.csr_matrix:
+        """The rows as a sparse matrix that shares their memory."""
+        matrix = sparse.csr_matrix((len(self.label), self.width))
+        # assigned, not passed: the constructor would look at every index again
+        matrix.data, matrix.indices, matrix.indptr = self.data, self.indices, self.indptr
+        return matrix
+
+    def rows(self, start: int, stop: int | None = None) -> Chunk:
+        """Some of the rows."""
+        stop = len(self) if stop is None else stop
+        a, b = int(self.indptr[start]), int(self.indptr[stop])
+        return dataclasses.replace(
+            self,
+            indptr=self.indptr[start : stop + 1] - np.int32(a),
+            indices=self.indices[a:b],
+            data=self.data[a:b],
+            label=self.label[start:stop],
+            weight=self.weight[start:stop],
+            line=self.line[start:stop],
+            tags=None if self.tags is None else self.tags[start:stop],
+        )
+
+
+class Workspace:
+    """Arrays for chunks of so many bytes, a ring of them, so that a chunk lives while the next ones are parsed."""
+
+    def __init__(self, n_bytes: int, entries: int, keep_names: int, ring: int) -> None:
+        self.n_bytes, self.entries = n_bytes, entries
+        self._ring = [_rows(n_bytes, entries) for _ in range(ring)]
+        self._turn = 0
+        self.scratch = _scratch(n_bytes, entries, keep_names)
+        self.report = np.zeros(N_REPORT, np.int64)
+
+    def next_rows(self) -> Rows:
+        """Return the arrays of the chunk used longest ago."""
+        self._turn = (self._turn + 1) % len(self._ring)
+        rows = self._ring[self._turn]
+        rows.indptr[0] = 0
+        return rows
+
+
+def _rows(n_bytes: int, entries: int) -> Rows:
+    n_rows = n_bytes // 2 + 2
+    return Rows(
+        indptr=np.empty(n_rows + 1, np.int32),
+        indices=np.empty(entries, np.int32),
+        data=np.empty(entries),
+        label=np.empty(n_rows),
+        weight=np.empty(n_rows),
+        tag=np.empty((n_rows, 2), np.int32),
+        line=np.empty(n_rows, np.int32),
+    )
+
+
+def _scratch(n_bytes: int, entries: int, keep_names: int) -> Scratch:
+    table = 4
+    while table < 2 * entries:
+        table *= 2
+    return Scratch(
+        raw=np.empty(n_bytes + 2, np.uint32),
+        groups=np.empty((n_bytes + 2, 4), np.int64),
+        spans=np.empty((n_bytes + 2 if keep_names else 1, 2), np.int64),
+        table=np.zeros(table, np.int64),
+        stamps=np.full(4096, -1, np.int32),
+        seen=np.zeros((keep_names + 7) // 8 + 1, np.uint8),
+        named=np.empty((1 << 16 if keep_names else 1, 7), np.int64),
+        bad=np.empty((64, 4), np.int64),
+    )
+
+
+Parse = Callable[[np.ndarray[Any, Any], int, bool, Options, Rows, Scratch, np.ndarray[Any, Any]], None]
+"""A parser of one format: buffer, where to stop, whether the input ends there, and the rest."""

@@ -1,0 +1,163 @@
+"""One stream of rows out of files, globs and standard input, in any of the formats, in bounded memory."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import queue
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from gaussfold.data.chunks import Chunk
+from gaussfold.data.messages import DataError
+from gaussfold.data.reading import Reading, Roles, format_of_bytes, format_of_name
+from gaussfold.data.sources import Source, expand, skip_mark
+from gaussfold.data.text import TextReader
+
+_AHEAD = 2
+_RING = _AHEAD + 3  # chunks that may be alive: waiting, being parsed, in use, and one to look back at
+
+
+class Stream:
+    """Rows of one or more inputs, chunk by chunk.
+
+    The next chunk is parsed in a thread of its own while the current one is used (the compiled parsers do not hold
+    Python's lock). A chunk's arrays are reused later: they are valid until the next chunk is asked for; ``copy=True``
+    lifts that.
+
+    Parameters
+    ----------
+    paths
+        A path, a glob, "-" for standard input, or several of these. gzip and zstd are undone on the way.
+    reading
+        What the rows mean; see `Reading`.
+    roles
+        For tables: which column is the label, and so on.
+    max_bad
+        So many bad records are left out (and reported in ``Chunk.bad``); one more raises `BadRecordError`.
+    keep_names
+        Whether chunks tell the names of slots seen for the first time.
+    tags
+        Whether chunks tell the rows' tags.
+    background
+        Whether to parse ahead.
+    copy
+        Whether every chunk has memory of its own.
+    chunk_bytes
+        How much text makes a chunk. It changes the speed, not the rows.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "clicks.vw"
+    >>> _ = path.write_text("1 |user ann |ad shoes:2\\n-1 |user bob\\n")
+    >>> for chunk in Stream(path, Reading(bits=10, constant=False)):
+    ...     print(chunk.label, chunk.X.sum(axis=1).ravel())
+    [1. 0.] [[3. 1.]]
+    """
+
+    def __init__(
+        self,
+        paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+        reading: Reading | None = None,
+        roles: Roles | None = None,
+        *,
+        max_bad: int = 0,
+        keep_names: bool = False,
+        tags: bool = False,
+        background: bool = True,
+        copy: bool = False,
+        chunk_bytes: int = 1 << 20,
+    ) -> None:
+        self.names = expand(paths)
+        self.reading = reading or Reading()
+        self.n_bad = 0
+        self._stopping = threading.Event()
+        self._roles, self._max_bad, self._background, self._copy = roles or Roles(), max_bad, background, copy
+        self._options: dict[str, Any] = {"keep_names": keep_names, "tags": tags, "chunk_bytes": chunk_bytes}
+
+    def __iter__(self) -> Iterator[Chunk]:
+        chunks = self._chunks()
+        found = _ahead(chunks, self._stopping) if self._background else chunks
+        if not self._copy:
+            return found
+        return (_copied(chunk) for chunk in found)
+
+    def stop(self) -> None:
+        """End the iteration before the next chunk, even if an input is silent; safe to call from a signal handler."""
+        self._stopping.set()
+
+    def _chunks(self) -> Iterator[Chunk]:
+        reader = TextReader(self.reading, self._roles, max_bad=self._max_bad, ring=_RING, **self._options)
+        for name in self.names:
+            kind = self.reading.format or format_of_name(name)
+            if kind in ("parquet", "arrow"):
+                yield from self._columns(name, kind)
+                continue
+            with Source(name) as source:
+                if kind is None:
+                    head = source.peek()
+                    kind = format_of_bytes(head[skip_mark(head) :], source.name) if head else "vw"
+                    if kind in ("parquet", "arrow") and name == "-":
+                        raise DataError(f"<stdin>: {kind} cannot be read from a pipe; give the file's path")
+                    if kind in ("parquet", "arrow"):
+                        yield from self._columns(name, kind)
+                        continue
+                reader.reading = self.reading
+                for chunk in reader.read(source, kind):
+                    self.reading, self.n_bad = reader.reading, reader.n_bad
+                    yield chunk
+
+    def _columns(self, name: str, kind: str) -> Iterator[Chunk]:
+        from gaussfold.data.columns import read_columns
+
+        for reading, chunk in read_columns(name, kind, self.reading, self._roles, self._options["keep_names"]):
+            self.reading = reading
+            yield chunk
+
+
+def _copied(chunk: Chunk) -> Chunk:
+    arrays = {name: getattr(chunk, name).copy() for name in ("indptr", "indices", "data", "label", "weight")}
+    return dataclasses.replace(chunk, **arrays)
+
+
+def _ahead(chunks: Iterator[Chunk], stopping: threading.Event) -> Iterator[Chunk]:
+    """The same chunks, made in another thread, a few ahead; errors arrive after the chunks before them."""
+    waiting: queue.Queue[Chunk | BaseException | None] = queue.Queue(_AHEAD)
+    given_up = threading.Event()
+
+    def hand_over(item: Chunk | BaseException | None) -> bool:
+        while not given_up.is_set():
+            try:
+                waiting.put(item, timeout=0.1)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    def work() -> None:
+        try:
+            for chunk in chunks:
+                if not hand_over(chunk):
+                    return
+            hand_over(None)
+        except BaseException as error:  # noqa: BLE001 - raised again where the chunks are used
+            hand_over(error)
+
+    threading.Thread(target=work, name="gaussfold-reader", daemon=True).start()
+    try:
+        while True:
+            if stopping.is_set():
+                return
+            try:
+                item = waiting.get(timeout=0.1)  # in steps, so that `stop` is seen while an input is silent
+            except queue.Empty:
+                continue
+            if item is None:
+                return
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+    finally:
+        given_up.set()

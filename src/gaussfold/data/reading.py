@@ -1,0 +1,145 @@
+"""How a file is to be read: settings that a model keeps, so that later files are read the same way."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, Self
+
+from gaussfold.data.messages import DataError
+
+FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow")
+KINDS = ("ignored", "label", "weight", "number", "category", "tag")
+_ENDINGS = {
+    ".vw": "vw", ".svm": "svmlight", ".libsvm": "svmlight", ".svmlight": "svmlight", ".csv": "csv", ".tsv": "tsv",
+    ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
+}  # fmt: skip
+_WRAPPINGS = (".gz", ".zst", ".zstd")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table and what it means, one of `KINDS`."""
+
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What the user says about the columns of a table; the rest is looked up in the first rows."""
+
+    label: str | None = None
+    weight: str | None = None
+    tag: str | None = None
+    ignore: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    header: bool | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse a column with two roles."""
+        single = [name for name in (self.label, self.weight, self.tag) if name is not None]
+        named = [*single, *self.ignore, *self.numeric, *self.categorical]
+        for name in named:
+            if named.count(name) > 1:
+                raise ValueError(f"column {name!r} was given more than one role; give it one")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Everything that decides which features a line has.
+
+    Parameters
+    ----------
+    format
+        One of `FORMATS`; None looks at the file's name, then at its first line.
+    bits
+        Features are hashed into 2^bits slots.
+    interact
+        Pairs of namespaces to multiply, see `gaussfold.data.interactions`.
+    constant
+        Whether every row has the constant feature, in slot 2^bits.
+    binary
+        Whether labels are -1, 0 or 1 (-1 and 0 are the same), or any number.
+    positive
+        For tables: the text of the label that is 1; any other is 0.
+    columns
+        For tables: the columns and what they mean; None until a first file has been seen.
+    """
+
+    format: str | None = None
+    bits: int = 18
+    interact: tuple[str, ...] = ()
+    constant: bool = True
+    binary: bool = True
+    positive: str | None = None
+    separator: str | None = None
+    columns: tuple[Column, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Check the numbers and names."""
+        if not 1 <= self.bits <= 30:
+            raise ValueError(f"bits={self.bits}: allowed are 1 to 30 (2^bits slots, about 16 bytes each)")
+        if self.format is not None and self.format not in FORMATS:
+            raise ValueError(f"format={self.format!r}: allowed are {', '.join(FORMATS)}")
+        if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n' or not self.separator.isascii()):
+            raise ValueError(f"separator={self.separator!r}: one ASCII character is needed, not a quote or newline")
+
+    @property
+    def width(self) -> int:
+        """Number of slots, with the constant's."""
+        return (1 << self.bits) + self.constant
+
+    def to_json(self) -> dict[str, Any]:
+        """Return it as JSON can hold it."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Self:
+        """Undo `to_json`."""
+        values = dict(document)
+        values["interact"] = tuple(values["interact"])
+        if values["columns"] is not None:
+            values["columns"] = tuple(Column(**column) for column in values["columns"])
+        return cls(**values)
+
+
+def format_of_name(name: str) -> str | None:
+    """Guess the format from a file's name."""
+    lower = name.lower()
+    for wrapping in _WRAPPINGS:
+        lower = lower.removesuffix(wrapping)
+    return next((kind for ending, kind in _ENDINGS.items() if lower.endswith(ending)), None)
+
+
+def format_of_bytes(head: bytes, name: str) -> str:
+    """Guess the format from the beginning of a file."""
+    if head[:4] == b"PAR1":
+        return "parquet"
+    if head[:6] == b"ARROW1" or head[:4] == b"\xff\xff\xff\xff":
+        return "arrow"
+    for line in head.splitlines():
+        if not line.strip() or line.lstrip().startswith(b"#"):
+            continue
+        if b"|" in line:
+            return "vw"
+        words = line.split(b"#")[0].split()
+        if len(words) > 1 and all(b":" in word for word in words[1:]) and b"," not in words[0]:
+            return "svmlight"
+        if b"\t" in line:
+            return "tsv"
+        if b"," in line:
+            return "csv"
+        if len(words) == 1:
+            return "svmlight" if _is_number(words[0]) else "csv"
+        break
+    raise DataError(f"{name}: its format cannot be told from its name or first line; say --format ({', '.join(FORMATS)})")
+
+
+def _is_number(word: bytes) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,143 @@
+"""Bytes from a path, several paths, a glob or standard input; plain, gzip or zstd, told apart by their first bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import gzip
+import io
+import os
+import select
+import sys
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from gaussfold.data.messages import DataError
+
+_GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
+_PATIENCE = 0.05
+"""Seconds to wait for more bytes on a pipe before the rows that have come are handed on."""
+
+
+def expand(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
+    """File names from paths and globs, in the order given (a glob's matches sorted); "-" is standard input."""
+    names: list[str] = []
+    for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
+        name = os.fspath(path)
+        if name == "-" or Path(name).exists():
+            names.append(name)
+            continue
+        found = sorted(glob.glob(name, recursive=True)) if glob.has_magic(name) else []
+        if not found:
+            what = "no file matches it" if glob.has_magic(name) else "there is no such file"
+            raise DataError(f"{name}: {what}; give a path, a glob, or - for standard input")
+        names += found
+    if not names:
+        raise DataError("no input; give a path, a glob, or - for standard input")
+    for name in names:
+        if name != "-" and Path(name).is_dir():
+            raise DataError(f"{name}: it is a directory; give its files, for example '{name}/*'")
+    if names.count("-") > 1:
+        raise DataError("-: standard input was given more than once; it can be read only once")
+    return names
+
+
+class Source:
+    """An open input: ``fill`` reads plain bytes, whatever the file was wrapped in."""
+
+    def __init__(self, name: str) -> None:
+        self.name = "<stdin>" if name == "-" else name
+        self._stack = contextlib.ExitStack()
+        try:
+            raw = sys.stdin.buffer if name == "-" else self._stack.enter_context(open(name, "rb", buffering=1 << 16))
+        except OSError as error:
+            raise DataError(f"{self.name}: cannot be opened ({error.strerror})") from error
+        try:
+            self._file, self._pipe = self._unwrap(raw)
+        except OSError as error:
+            raise DataError(f"{self.name}: cannot be read ({error.strerror or error})") from error
+        self._head = b""
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(self, *details: object) -> None:
+        self._stack.close()
+
+    def _unwrap(self, raw: BinaryIO) -> tuple[Any, int | None]:
+        peek = raw.peek(4)[:4]  # type: ignore[attr-defined]
+        if peek[:2] == _GZIP:
+            return self._stack.enter_context(gzip.GzipFile(fileobj=raw)), None
+        if peek == _ZSTD:
+            return self._stack.enter_context(_zstd(raw, self.name)), None
+        try:
+            descriptor = raw.fileno()
+            return raw, None if os.path.isfile(f"/dev/fd/{descriptor}") else descriptor
+        except (OSError, io.UnsupportedOperation):
+            return raw, None
+
+    def peek(self, size: int = 1 << 16) -> bytes:
+        """Return the first bytes; they will be read again."""
+        view = memoryview(bytearray(size))
+        filled, _ = self.fill(view)
+        self._head = bytes(view[:filled])
+        return self._head
+
+    def fill(self, view: memoryview) -> tuple[int, bool]:
+        """Read until the view is full, the input ends, or a pipe pauses; return bytes read and "it ended"."""
+        filled = min(len(self._head), len(view))
+        view[:filled] = self._head[:filled]
+        self._head = self._head[filled:]
+        began = time.monotonic()
+        try:
+            while filled < len(view):
+                if filled and self._pipe is not None and self._pauses(began):
+                    return filled, False
+                part = view[filled:]
+                read = self._file.readinto(part) if self._pipe is None else self._file.readinto1(part)
+                if not read:
+                    return filled, True
+                filled += read
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise DataError(f"{self.name}: the compressed data are truncated or damaged ({error})") from error
+        except OSError as error:
+            raise DataError(f"{self.name}: cannot be read further ({error.strerror or error})") from error
+        except Exception as error:  # every zstd package has an error class of its own
+            if "zstd" not in type(error).__module__.lower():
+                raise
+            raise DataError(f"{self.name}: the compressed data are truncated or damaged ({error})") from error
+        return filled, False
+
+    def _pauses(self, began: float) -> bool:
+        if os.name == "nt":
+            return time.monotonic() - began > _PATIENCE
+        return not select.select([self._pipe], [], [], _PATIENCE)[0]
+
+
+def skip_mark(head: bytes | bytearray | memoryview) -> int:
+    """Length of a UTF-8 byte-order mark at the beginning, or 0."""
+    return 3 if bytes(head[:3]) == _BOM else 0
+
+
+def open_all(names: Sequence[str]) -> Iterator[Source]:
+    """Open one input after the other."""
+    for name in names:
+        with Source(name) as source:
+            yield source
+
+
+def _zstd(raw: BinaryIO, name: str) -> Any:
+    """Return a reader of zstd data, from the standard library (3.14) or the package zstandard."""
+    try:
+        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        try:
+            import zstandard
+        except ImportError as error:
+            msg = f"{name}: reading zstd needs the package zstandard; pip install 'gaussfold[zstd]'"
+            raise DataError(msg) from error
+        return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True, closefd=False)
+    return zstd.ZstdFile(raw)

@@ -1,0 +1,165 @@
+"""Decimal numbers from bytes. Reference twin: Python's ``float``.
+
+Up to 15 digits and small powers of ten are exact in doubles (one multiplication or division, correctly rounded).
+The rest is computed with twice the digits of a double, which rounds as ``float`` does up to 19 digits; further ones
+are dropped, and then the last bit may differ.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from gaussfold.engine.compiled import compiled
+
+_LOWEST, _HIGHEST = -360, 310
+
+
+def _power_table() -> tuple[np.ndarray, np.ndarray]:
+    """10^k = (high + low) 2^e with 1 <= high < 2: rows (high, low), and e."""
+    parts = np.empty((_HIGHEST - _LOWEST + 1, 2))
+    exponents = np.empty(len(parts), np.int64)
+    for row, k in enumerate(range(_LOWEST, _HIGHEST + 1)):
+        power = Fraction(10) ** k
+        e = power.numerator.bit_length() - power.denominator.bit_length()
+        scaled = power / Fraction(2) ** e
+        if scaled < 1:
+            scaled, e = scaled * 2, e - 1
+        high = float(scaled)
+        parts[row] = high, float(scaled - Fraction(high))
+        exponents[row] = e
+    return parts, exponents
+
+
+_PARTS, _EXPONENTS = _power_table()
+_EXACT = 10.0 ** np.arange(23)
+_SPLIT = 134217729.0  # 2^27 + 1
+_FULL = np.uint64(1844674407370955160)  # one more digit still fits into 64 bits
+
+
+@compiled
+def _product(a: float, b: float) -> tuple[float, float]:
+    """a b = p + e exactly (Dekker)."""
+    p = a * b
+    c = _SPLIT * a
+    a1 = c - (c - a)
+    a2 = a - a1
+    c = _SPLIT * b
+    b1 = c - (c - b)
+    b2 = b - b1
+    return p, ((a1 * b1 - p) + a1 * b2 + a2 * b1) + a2 * b2
+
+
+@compiled
+def _scale(digits: np.uint64, power: int) -> float:
+    """Digits times a power of ten, rounded once."""
+    if digits == np.uint64(0) or power < _LOWEST:
+        return 0.0
+    if power > _HIGHEST:
+        return np.inf
+    top = float(np.int64(digits >> np.uint64(32))) * 4294967296.0
+    bottom = float(np.int64(digits & np.uint64(0xFFFFFFFF)))
+    high = top + bottom
+    low = bottom - (high - top)
+    row = power - _LOWEST
+    p, e = _product(high, _PARTS[row, 0])
+    e += high * _PARTS[row, 1] + low * _PARTS[row, 0]
+    value = p + e
+    shift = _EXPONENTS[row]
+    half = shift // 2  # two steps: 2^shift itself may be out of range
+    return value * 2.0**half * 2.0 ** (shift - half)
+
+
+@compiled
+def parse_number(buffer: np.ndarray, start: int, stop: int) -> tuple[float, bool]:
+    """Return the number in ``buffer[start:stop]`` and whether it is one; inf and nan are not."""
+    at = start
+    negative = False
+    if at < stop and (buffer[at] == 43 or buffer[at] == 45):
+        negative = buffer[at] == 45
+        at += 1
+    digits = np.uint64(0)
+    power = 0
+    seen = 0
+    point = False
+    while at < stop:
+        c = buffer[at]
+        if 48 <= c <= 57:
+            seen += 1
+            if digits < _FULL:
+                digits = np.uint64(digits * np.uint64(10) + np.uint64(c - 48))
+                if point:
+                    power -= 1
+            elif not point:
+                power += 1
+        elif c == 46 and not point:
+            point = True
+        else:
+            break
+        at += 1
+    if seen == 0:
+        return 0.0, False
+    if at < stop:
+        if buffer[at] != 101 and buffer[at] != 69:
+            return 0.0, False
+        at += 1
+        down = False
+        if at < stop and (buffer[at] == 43 or buffer[at] == 45):
+            down = buffer[at] == 45
+            at += 1
+        if at >= stop:
+            return 0.0, False
+        exponent = 0
+        while at < stop:
+            c = buffer[at]
+            if c < 48 or c > 57:
+                return 0.0, False
+            if exponent < 100000:
+                exponent = exponent * 10 + (np.int64(c) - 48)
+            at += 1
+        power += -exponent if down else exponent
+    if digits <= np.uint64(9007199254740992) and -22 <= power <= 22:
+        value = float(np.int64(digits))
+        value = value / _EXACT[-power] if power < 0 else value * _EXACT[power]
+    else:
+        value = _scale(digits, power)
+    return (-value if negative else value), True
+
+
+@compiled
+def scan_number(buffer: np.ndarray, start: int, ends: np.ndarray) -> tuple[float, int, bool]:
+    """Read a number without knowing where it ends: its value, its end, and whether it is one.
+
+    ``ends`` marks the bytes (of 256) that may follow a number.
+    """
+    at = start
+    sign = 1.0
+    if buffer[at] == 45:
+        sign = -1.0
+        at += 1
+    digits = np.int64(0)
+    begin = at
+    c = np.int64(buffer[at]) - 48
+    while 0 <= c <= 9:
+        digits = digits * 10 + c
+        at += 1
+        c = np.int64(buffer[at]) - 48
+    count = at - begin
+    decimals = 0
+    if c == -2:
+        at += 1
+        begin = at
+        c = np.int64(buffer[at]) - 48
+        while 0 <= c <= 9:
+            digits = digits * 10 + c
+            at += 1
+            c = np.int64(buffer[at]) - 48
+        decimals = at - begin
+    if 0 < count + decimals <= 15 and ends[buffer[at]]:
+        return sign * (float(digits) / _EXACT[decimals]), at, True
+    at = start  # long, with an exponent, or no number at all
+    while not ends[buffer[at]]:
+        at += 1
+    value, ok = parse_number(buffer, start, at)
+    return value, at, ok

@@ -1,0 +1,68 @@
+"""Reading predictions off a belief that may be a mixture: each component is read, the readings are averaged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from gaussfold.protocols import Likelihood
+from gaussfold.types import Array, ArrayLike, Moments
+
+
+class MixedMoments(Moments):
+    """Mean and variance of x'θ under a mixture, and behind them those of each component, shape (n, K)."""
+
+    components: Moments
+    log_weights: Array
+
+
+def marginal(belief: Any, design: Any) -> Moments:
+    """Moments of x'θ for every row; of a mixture with its components."""
+    if not hasattr(belief, "marginals"):
+        plain: Moments = belief.marginal(design)
+        return plain
+    return mixed(belief.marginals(design), belief.log_weights)
+
+
+def mixed(components: Moments, log_weights: Array) -> MixedMoments:
+    """Moments of a mixture from those of its components."""
+    result = MixedMoments(*_average(components, log_weights))
+    result.components, result.log_weights = components, log_weights
+    return result
+
+
+def predictive(likelihood: Likelihood, moments: Moments) -> Moments:
+    """Mean and variance of y with θ integrated out."""
+    if not isinstance(moments, MixedMoments):
+        return likelihood.predictive(moments)
+    return _average(likelihood.predictive(moments.components), moments.log_weights)
+
+
+def conditional_mean(likelihood: Likelihood, moments: Moments) -> Moments:
+    """Mean and variance of E[y|x'θ]."""
+    if not isinstance(moments, MixedMoments):
+        return likelihood.conditional_mean(moments)
+    return _average(likelihood.conditional_mean(moments.components), moments.log_weights)
+
+
+def log_predictive(likelihood: Likelihood, y: ArrayLike, moments: Moments) -> Array:
+    """log p(y) with θ integrated out; y one number for all rows."""
+    if not isinstance(moments, MixedMoments):
+        return likelihood.log_predictive(y, moments)
+    return np.asarray(logsumexp(likelihood.log_predictive(y, moments.components) + moments.log_weights, axis=1))
+
+
+def both_sides(likelihood: Likelihood, moments: Moments) -> Array:
+    """P(y = 0) and P(y = 1), shape (n, 2); neither is one minus the other, so that the smaller keeps its digits."""
+    mean, variance = moments.components if isinstance(moments, MixedMoments) else moments
+    sides = Moments(np.stack([-mean, mean], axis=1), np.expand_dims(variance, 1))
+    probability = likelihood.predictive(sides).mean
+    return probability @ np.exp(moments.log_weights) if isinstance(moments, MixedMoments) else probability
+
+
+def _average(parts: Moments, log_weights: Array) -> Moments:
+    weights = np.exp(log_weights)
+    mean = parts.mean @ weights
+    return Moments(mean, (parts.variance + (parts.mean - mean[:, None]) ** 2) @ weights)

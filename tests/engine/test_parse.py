@@ -1,0 +1,258 @@
+import math
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from gaussfold.data.messages import BadRecordError, DataError
+from gaussfold.data.reading import Reading, Roles
+from gaussfold.data.sources import Source
+from gaussfold.data.text import TextReader
+from tests.reference import parsers
+
+BITS = 9
+FOLDER = Path(tempfile.mkdtemp())
+
+
+def read(raw, kind, *, chunk_bytes=1 << 16, max_bad=0, roles=None, **reading):
+    path = FOLDER / "input"
+    path.write_bytes(raw)
+    reader = TextReader(Reading(bits=BITS, **reading), roles, max_bad=max_bad, chunk_bytes=chunk_bytes, tags=True, ring=3)
+    rows = []
+    with Source(str(path)) as source:
+        for chunk in reader.read(source, kind):
+            rows += list_rows(chunk)
+    return rows, reader
+
+
+def list_rows(chunk):
+    rows = []
+    for i in range(len(chunk)):
+        a, b = chunk.indptr[i], chunk.indptr[i + 1]
+        slots = chunk.indices[a:b].tolist()
+        assert len(set(slots)) == len(slots)
+        rows.append((chunk.label[i], chunk.weight[i], dict(zip(slots, chunk.data[a:b].tolist(), strict=True)), chunk.tags[i]))
+    return rows
+
+
+def same(found, wanted):
+    assert len(found) == len(wanted)
+    for ours, theirs in zip(found, wanted, strict=True):
+        assert ours[0] == theirs[0] or (math.isnan(ours[0]) and math.isnan(theirs[0]))
+        assert ours[1] == theirs[1]
+        assert ours[2].keys() == theirs[2].keys()
+        for slot, value in ours[2].items():
+            assert value == pytest.approx(theirs[2][slot], rel=1e-14, abs=1e-300)
+
+
+VW = """1 |a x y:0.5 z
+-1 2.5 'tag|user:2 ann:3 |ad shoes shoes:1.5 red
+0 1 0 | plain features here
+| no label
+1 'quoted |a x
+some_tag|b y
+1 |
+1 |a x |a y |b:0.5 z:4
+-1 |longnamespacename averyveryverylongfeaturename:1e-3 exactly8:2 seven77 ninechars
+""".encode()
+
+
+def test_vowpal_wabbit_text_means_what_the_textbook_says():
+    rows, _ = read(VW, "vw")
+    wanted = [parsers.vw_line(line, BITS) for line in VW.decode().splitlines()]
+    same(rows, wanted)
+    assert [row[3] for row in rows] == ["", "tag", "", "", "quoted", "some_tag", "", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("interact", "wanted"),
+    [
+        ("ab", lambda p, q: p[:1] == "a" and q[:1] == "b"),
+        ("::", lambda p, q: True),
+        ("aa", lambda p, q: p[:1] == "a" and q[:1] == "a"),
+        ("user,ad", lambda p, q: (p, q) == ("user", "ad")),
+        ("b:", lambda p, q: p[:1] == "b"),
+    ],
+)
+def test_interactions(interact, wanted):
+    lines = ["1 |a x y:0.5 z:1 |b u:3 v |c w", "0 |user ann |ad shoes:2 red", "1 |b v u |a y x:2"]
+    rows, _ = read("\n".join(lines).encode(), "vw", interact=(interact,))
+    same(rows, [parsers.vw_line(line, BITS, wanted) for line in lines])
+
+
+def test_many_interactions_need_no_room_beforehand():
+    line = "1 |a " + " ".join(f"f{i}" for i in range(300))
+    rows, _ = read(f"{line}\n{line}\n".encode(), "vw", interact=("::",), chunk_bytes=4096)
+    wanted = parsers.vw_line(line, BITS, lambda p, q: True)
+    same(rows, [wanted, wanted])
+
+
+SVM = b"+1 1:0.5 7:2 511:1 # a comment\n# only a comment\n\n-1 qid:3 3:1 3:2\n0 99999999:1 512:4 0:1\n1\n"
+
+
+def test_svmlight_means_what_the_textbook_says():
+    rows, _ = read(SVM, "svmlight")
+    lines = [line for line in SVM.decode().splitlines() if line.split("#")[0].strip()]
+    same(rows, [parsers.svm_line(line, BITS) for line in lines])
+
+
+TABLE = '1,3.5,"a ""b"", c",2.5\r\n0,,paris,1\r\n\r\n,NA,"x\ny",0.5\r\n-1, -2e3 ,"",1\r\n'
+
+
+def test_tables_mean_what_the_textbook_says():
+    columns = [("y", "label"), ("age", "number"), ("city", "category"), ("w", "weight")]
+    rows, reader = read(f"y,age,city,w\r\n{TABLE}".encode(), "csv", roles=Roles(weight="w"))
+    assert [(column.name, column.kind) for column in reader.reading.columns] == columns
+    same(rows, list(parsers.csv_rows(TABLE, columns, BITS)))
+
+
+def test_tables_without_header_and_with_tabs():
+    columns = [("c0", "label"), ("c1", "category"), ("c2", "number")]
+    text = "1\tblue\t2\n0\tred\t\n"
+    rows, reader = read(text.encode(), "tsv")
+    assert [(column.name, column.kind) for column in reader.reading.columns] == columns
+    same(rows, list(parsers.csv_rows(text, columns, BITS, "\t")))
+
+
+@pytest.mark.parametrize("raw_kind", [(VW, "vw"), (SVM, "svmlight"), (f"y,age,city,w\n{TABLE}".encode(), "csv")])
+def test_a_chunk_may_end_anywhere(raw_kind):
+    raw, kind = raw_kind
+    whole, _ = read(raw, kind)
+    for size in [*range(90, 140), 200, 333]:
+        same(read(raw, kind, chunk_bytes=size)[0], whole)
+
+
+@pytest.mark.parametrize("raw_kind", [(VW, "vw"), (SVM, "svmlight"), (b"y,a,b\n1,2,x\n0,3,y\n", "csv")])
+def test_line_ends_empty_lines_and_the_byte_order_mark_do_not_matter(raw_kind):
+    raw, kind = raw_kind
+    whole, _ = read(raw, kind)
+    bare = raw.replace(b"\r\n", b"\n")
+    same(read(bare.replace(b"\n", b"\r\n"), kind)[0], whole)
+    same(read(bare.rstrip(b"\n"), kind)[0], whole)
+    same(read(b"\xef\xbb\xbf" + raw, kind)[0], whole)
+    same(read(bare.replace(b"\n", b"\n\n"), kind)[0], whole)
+
+
+BAD = [
+    ("vw", "1 a b c", "there is no '|'"),
+    ("vw", "7 |a x", "a label of -1, 0 or 1, found '7'"),
+    ("vw", "1 -2 |a x", "importance weight >= 0, found '-2'"),
+    ("vw", "1 1 0.5 |a x", "initial prediction"),
+    ("vw", "1 |a x:", "a finite number as a feature's value"),
+    ("vw", "1 |a x:nan", "a finite number as a feature's value, found 'nan'"),
+    ("vw", "1 |a x:inf", "found 'inf'"),
+    ("vw", "1 |a x:1e308", "between -1e30 and 1e30; rescale the feature, found '1e308'"),
+    ("vw", "1 |a :3", "a feature's name before ':'"),
+    ("vw", "1 |a:z x", "the namespace's scale, found 'z'"),
+    ("svmlight", "2 1:1", "a label of -1, 0 or 1, found '2'"),
+    ("svmlight", "1 x:1", "an integer >= 0 as a feature's index, found 'x'"),
+    ("svmlight", "1 5", "expected 'index:value', found '5'"),
+    ("svmlight", "1 5:a", "a finite number as a feature's value, found 'a'"),
+    ("svmlight", "1 5:1:2", "a finite number"),
+    ("csv", "1,2", "as many fields as there are columns"),
+    ("csv", "1,2,x,4", "as many fields as there are columns"),
+    ("csv", "1,abc,x", "a finite number as a feature's value, found 'abc'"),
+    ("csv", '1,2,"x" y', "a closing quote"),
+    ("csv", '1,2,"x', "a closing quote"),
+    ("csv", "3,2,x", "a label of -1, 0 or 1"),
+]
+GOOD = {"vw": "1 |a x\n", "svmlight": "1 1:1\n", "csv": "1,2,x\n"}
+HEAD = {"vw": "", "svmlight": "", "csv": "y,n,c\n0,1.5,w\n"}
+
+
+@pytest.mark.parametrize(("kind", "line", "words"), BAD)
+def test_a_bad_record_is_named_and_can_be_skipped(kind, line, words):
+    before = HEAD[kind] + GOOD[kind] * 2
+    text = f"{before}{line}\n{GOOD[kind]}".encode()
+    number = before.count("\n") + 1
+    roles = Roles(numeric=("n",)) if kind == "csv" else None
+    with pytest.raises(BadRecordError) as caught:
+        read(text, kind, roles=roles)
+    assert f":{number}: expected" in str(caught.value)
+    assert words in str(caught.value)
+    rows, reader = read(text, kind, max_bad=3, roles=roles)
+    assert reader.n_bad == 1
+    assert len(rows) == len(read(before.encode(), kind)[0]) + 1
+
+
+def test_rows_before_a_bad_record_arrive_first():
+    path = FOLDER / "bad"
+    path.write_bytes(b"1 |a x\n0 |a y\nnonsense\n1 |a z\n")
+    reader = TextReader(Reading(bits=BITS))
+    with Source(str(path)) as source:
+        chunks = reader.read(source, "vw")
+        assert next(chunks).label.tolist() == [1.0, 0.0]
+        with pytest.raises(BadRecordError, match=r"bad:3: expected"):
+            next(chunks)
+
+
+def test_one_bad_record_too_many_stops():
+    text = b"1 |a x\nbad\n" * 5
+    rows, reader = read(text, "vw", max_bad=5)
+    assert (len(rows), reader.n_bad) == (5, 5)
+    with pytest.raises(BadRecordError, match="more than the 4 bad records"):
+        read(text, "vw", max_bad=4, chunk_bytes=12)
+
+
+def test_a_record_without_end_is_refused_not_swallowed(monkeypatch):
+    monkeypatch.setattr("gaussfold.data.text.LONGEST_RECORD", 1 << 12)
+    with pytest.raises(DataError, match="longer than"):
+        read(b"1 |a " + b"x" * (1 << 14), "vw", chunk_bytes=1 << 10)
+
+
+# Fuzzing: anything at all is either read as the textbook reads it or refused, and never crashes.
+
+TOKENS = ["1", "-1", "0", " ", "|", ":", "a", "b", "x1", "0.5", "1e5", "\n", "\r\n", "\t", "'t", "nan", "é", "\0", "|a ", "1 |", "#", "7", ",", '"']
+
+
+@settings(max_examples=3000, deadline=None)
+@given(st.lists(st.sampled_from(TOKENS), max_size=30).map("".join), st.sampled_from([90, 1 << 16]))
+@example("1 |a x\n\n\n| y", 90)
+def test_fuzz_vw_against_the_textbook(text, chunk_bytes):
+    raw = text.encode()
+    rows, _ = read(raw, "vw", max_bad=10**6, chunk_bytes=chunk_bytes)
+    wanted = []
+    for line in raw.split(b"\n"):
+        blank = "".join(" " if ord(c) <= 32 else c for c in line.decode())
+        if blank.strip():
+            try:
+                wanted.append(parsers.vw_line(blank, BITS))
+            except parsers.Bad:
+                pass
+    same(rows, wanted)
+
+
+@settings(max_examples=2000, deadline=None)
+@given(st.lists(st.sampled_from([*TOKENS, "3:", "qid:1", "12:0.5 "]), max_size=30).map("".join))
+def test_fuzz_svmlight_against_the_textbook(text):
+    raw = text.encode()
+    rows, _ = read(raw, "svmlight", max_bad=10**6)
+    wanted = []
+    for line in raw.split(b"\n"):
+        blank = "".join(" " if ord(c) <= 32 else c for c in line.decode()).split("#")[0]
+        if blank.strip():
+            try:
+                wanted.append(parsers.svm_line(blank, BITS))
+            except parsers.Bad:
+                pass
+    same(rows, wanted)
+
+
+@pytest.mark.parametrize("kind", ["vw", "svmlight", "csv"])
+def test_fuzz_random_bytes_never_crash(kind):
+    rng = np.random.default_rng(5)
+    alphabet = np.frombuffer(b'1-0 |:ax.,"\n\r\te#' + bytes(rng.integers(0, 256, 4, dtype=np.uint8)), np.uint8)
+    roles = Roles(header=False)
+    for _ in range(30):
+        # 1000 short records at a time: together with the others above, 10^5 inputs
+        raw = b"\n".join(rng.choice(alphabet, int(n)).tobytes() for n in rng.integers(1, 25, 1000))
+        rows, reader = read(raw, kind, max_bad=10**6, roles=roles)
+        assert len(rows) + reader.n_bad <= raw.count(b"\n") + 1
+        for label, weight, row, _ in rows:
+            assert label in (0.0, 1.0) or math.isnan(label)
+            assert 0.0 <= weight <= 1e30
+            assert all(0 <= slot <= 1 << BITS for slot in row)
+            assert all(math.isfinite(value) for value in row.values())

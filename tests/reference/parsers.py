@@ -1,0 +1,153 @@
+"""Textbook parsers: Python per token, scikit-learn's hash. Rows are (label, weight, {slot: value})."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import math
+
+from sklearn.utils import murmurhash3_32
+
+
+class Bad(Exception):
+    pass
+
+
+def murmur(text, seed=0):
+    return murmurhash3_32(text, seed=seed, positive=True)
+
+
+def number(text):
+    if not text or text[0] in "_ " or "_" in text or text.strip("+-").lower() in ("nan", "inf", "infinity"):
+        raise Bad(text)
+    try:
+        value = float(text)
+    except ValueError as error:
+        raise Bad(text) from error
+    if not text.isascii() or text != text.strip():
+        raise Bad(text)
+    return value
+
+
+def feature_value(text):
+    value = number(text)
+    if not abs(value) <= 1e30:
+        raise Bad(text)
+    return value
+
+
+def binary(text):
+    value = number(text)
+    if value not in (-1.0, 0.0, 1.0):
+        raise Bad(text)
+    return 1.0 if value == 1.0 else 0.0
+
+
+def mix(first, second):
+    h = ((first * 16777619) & 0xFFFFFFFF) ^ second
+    h ^= h >> 16
+    h = (h * 0x85EBCA6B) & 0xFFFFFFFF
+    h ^= h >> 13
+    h = (h * 0xC2B2AE35) & 0xFFFFFFFF
+    return h ^ (h >> 16)
+
+
+def close(groups, bits, wanted=None, constant=True):
+    """groups: list of (name, hash, [(hash, value)]); wanted(name, name) says which pairs to multiply."""
+    entries = [entry for _, _, features in groups for entry in features]
+    for (i, left), (j, right) in itertools.combinations_with_replacement(enumerate(groups), 2):
+        if wanted is None or not (wanted(left[0], right[0]) or wanted(right[0], left[0])):
+            continue
+        first, second = (right, left) if i != j and left[1] > right[1] else (left, right)
+        if i == j:
+            pairs = itertools.combinations_with_replacement(first[2], 2)
+            pairs = [
+                (a, b) for a, b in pairs if a is not b or a[1] != 1.0
+            ]
+            pairs = [(a, b) if a[0] <= b[0] else (b, a) for a, b in pairs]
+        else:
+            pairs = itertools.product(first[2], second[2])
+        entries = entries + [(mix(a[0], b[0]), a[1] * b[1]) for a, b in pairs]
+    row = {}
+    for h, value in entries:
+        slot = h & ((1 << bits) - 1)
+        row[slot] = row.get(slot, 0.0) + value
+    if constant:
+        row[1 << bits] = 1.0
+    return row
+
+
+def vw_line(line, bits, wanted=None):
+    head, bar, rest = line.partition("|")
+    if not bar:
+        raise Bad("no bar")
+    words = head.split()
+    tag = ""
+    if words and (not head[-1].isspace()) and not words[-1].startswith("'"):
+        tag = words.pop()
+    plain = [word for word in words if not word.startswith("'")]
+    if len(plain) > 3 or (len(plain) == 3 and number(plain[2]) != 0.0):
+        raise Bad("base")
+    label = binary(plain[0]) if plain else math.nan
+    weight = number(plain[1]) if len(plain) > 1 else 1.0
+    if not 0.0 <= weight <= 1e30:
+        raise Bad("weight")
+    groups = []
+    for section in rest.split("|"):
+        named = bool(section) and not section[0].isspace()
+        tokens = section.split()
+        name, scale = "", 1.0
+        if named:
+            name, colon, text = tokens.pop(0).partition(":")
+            scale = feature_value(text) if colon else 1.0
+        seed = murmur(name)
+        features = []
+        for token in tokens:
+            feature, colon, text = token.partition(":")
+            if not feature:
+                raise Bad("name")
+            value = feature_value(text) if colon else 1.0
+            if not abs(value * scale) <= 1e30:
+                raise Bad("large")
+            features.append((murmur(feature, seed), value * scale))
+        groups.append((name, seed, features))
+    return label, weight, close(groups, bits, wanted), tag
+
+
+def svm_line(line, bits):
+    words = line.split("#")[0].split()
+    label = binary(words[0])
+    features = []
+    for word in words[1:]:
+        index, colon, text = word.partition(":")
+        if not colon:
+            raise Bad(word)
+        if index == "qid":
+            number(text)
+            continue
+        if not (index.isascii() and index.isdigit() and len(index) <= 18):
+            raise Bad(index)
+        h = int(index) if int(index) < 1 << bits else murmur(index)
+        features.append((h, feature_value(text)))
+    return label, 1.0, close([("", 0, features)], bits)
+
+
+def csv_rows(text, columns, bits, separator=","):
+    """columns: (name, kind) pairs; no header in the text."""
+    for fields in csv.reader(io.StringIO(text, newline=""), delimiter=separator):
+        if not fields:
+            continue
+        label, weight, groups = math.nan, 1.0, []
+        for (name, kind), field in zip(columns, fields, strict=True):
+            seed = murmur(name)
+            missing = field.strip().lower() in ("", "na", "n/a", "nan", "null", "none", "?")
+            if kind == "label" and not missing:
+                label = binary(field.strip())
+            elif kind == "weight":
+                weight = number(field.strip())
+            elif kind == "number":
+                groups.append((name, seed, [(murmur("", seed), 1.0) if missing else (seed, feature_value(field.strip()))]))
+            elif kind == "category":
+                groups.append((name, seed, [(murmur(field, seed), 1.0)]))
+        yield label, weight, close(groups, bits)
