@@ -1,0 +1,56 @@
+"""The projection that beats EM at equal cost: drop the weakest directions, keep the diagonal.
+
+In the metric of Ψ the target WW' + Ψ + XBX' is I + ZZ', Z = Ψ^(-1/2)[W, X√B] with p + K columns. Its K weakest
+directions v (eigenvectors of the small matrix Z'Z) are dropped from the factors and their squares go to the
+diagonal, so that the diagonal of the target is kept exactly:
+
+    [W, X√B] ← [W, X√B](I - VV'),   Ψ ← Ψ + diag(DD'),  D = [W, X√B]V.
+
+The (p+K)-column factor is brought back to p columns by the block reflector I - YA⁻¹Y', Y = V - [0; Q], that turns V
+into the last K coordinates: with V = [Vp; Vx], Vx = U₁ΣU₂', Q = -U₁U₂' and A = I + U₂ΣU₂',
+
+    W ← W - (D - X√B Q)A⁻¹Vp'.
+
+A rank-K update, whatever K, and A ≥ I: nothing can be ill-conditioned. Directions that hold nothing are dropped
+first, so W = 0 is as good a start as any, and nothing at all is lost until the data exceed rank p.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh, svd
+
+from gaussfold.engine.lowrank import add_product, add_squares, gram, mix, mix_rows, reach
+from gaussfold.factors.recursive_em import em_loop
+from gaussfold.types import Array
+
+
+def project_eigen(
+    W: Array, psi: Array, G: Array, X: Any, weight: Array, alpha: float = 1.0, inner_loops: int = 1
+) -> Array:
+    """As :func:`gaussfold.factors.recursive_em.project_em`; loops after the first are steps of EM from here."""
+    base, base_psi = (W.copy(), psi.copy()) if inner_loops > 1 else (W, psi)
+    root = np.sqrt(weight)
+    R, inner = reach(W, psi, X)
+    if alpha != 1.0:  # [√α W, X√B] in the metric of αΨ: G does not change
+        scale = np.sqrt(alpha)
+        R, inner = R / scale, inner / alpha
+        W *= W.dtype.type(scale)
+        psi *= psi.dtype.type(alpha)
+    count = len(root)
+    small = np.block([[G, R * root], [(R * root).T, (root[:, None] * inner) * root]])
+    _, V = eigh(small, subset_by_index=[0, count - 1])
+    Vp, Vx = V[: len(G)], V[len(G) :]
+    left, sigma, right = svd(Vx)
+    Q = -left @ right
+    A_inverse = right.T @ ((1.0 / (1.0 + sigma))[:, None] * right)
+    D = mix(W, Vp, X, root[:, None] * Vx)
+    add_squares(psi, D)
+    D -= mix_rows((root[:, None] * Q).T, X, W.dtype)
+    add_product(W, D, -A_inverse @ Vp.T)
+    G = gram(W, psi)
+    for _ in range(inner_loops - 1):
+        G = em_loop(W, psi, G, base, base_psi, X, weight, alpha)
+    return G

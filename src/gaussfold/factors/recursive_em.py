@@ -1,0 +1,151 @@
+"""Recursive expectation maximisation: lrvga Alg. 1 for the target T = α(W₀W₀' + Ψ₀) + XBX'.
+
+One step of EM for factor analysis, from the current (W, Ψ), with M = I + W'Ψ⁻¹W:
+
+    U = TΨ⁻¹WM⁻¹,   H = M⁻¹ + M⁻¹W'Ψ⁻¹U,   W ← UH⁻¹,   Ψ ← diag(T - WU')          lrvga (19), (20)
+
+The first loop starts at W₀, and for α = 1 it collapses: with C = M⁻¹W'Ψ⁻¹X (what the factors see in the new
+columns), E = X - WC (what they do not explain) and S = (B⁻¹ + C'C)⁻¹,
+
+    W ← W + ESC',   Ψ ← Ψ + diag(ESE').
+
+So the first loop costs a rank-K update, no d×p by p×p product, and Ψ can only grow. All d-sized work is in
+``engine.lowrank``. Reference twin: ``tests/reference/lowrank.py`` (Algorithm 1 as printed).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from gaussfold.engine.lowrank import add_product, add_squares, gram, mix, mix_rows, reach, tile_rows
+from gaussfold.types import Array
+
+CANCELLED = 1e-9
+"""Where Ψ is this much smaller than T's diagonal, rounding is checked against a bound."""
+
+
+def project_em(
+    W: Array, psi: Array, G: Array, X: Any, weight: Array, alpha: float = 1.0, inner_loops: int = 1
+) -> Array:
+    """Project α(WW' + Ψ) + X'diag(weight)X onto low rank plus diagonal by ``inner_loops`` steps of EM, in place.
+
+    Parameters
+    ----------
+    W, psi
+        Factors (d, p) and diagonal (d,); overwritten.
+    G
+        W'Ψ⁻¹W of what they are now, as :func:`gaussfold.engine.lowrank.gram` gives it.
+    X
+        Rows (K, d), dense or sparse.
+    weight
+        One non-negative number per row.
+    alpha
+        Weight of what is known, > 0.
+    inner_loops
+        Steps of EM. From the second on, a copy of W is kept: one more array of its size.
+
+    Returns
+    -------
+    W'Ψ⁻¹W after the projection.
+    """
+    base, base_psi = (W.copy(), psi.copy()) if inner_loops > 1 else (W, psi)
+    if alpha == 1.0:
+        _first_loop(W, psi, G, X, weight)
+        G = gram(W, psi)
+    else:
+        G = _first_loop_scaled(W, psi, G, X, weight, alpha)
+    for _ in range(inner_loops - 1):
+        G = em_loop(W, psi, G, base, base_psi, X, weight, alpha)
+    return G
+
+
+def _first_loop(W: Array, psi: Array, G: Array, X: Any, weight: Array) -> None:
+    R, _ = reach(W, psi, X)
+    C = cho_solve(cho_factor(np.eye(len(G)) + G), R)
+    E = mix(W, -C, X)
+    root = np.sqrt(weight)  # S = √B (I + √B C'C √B)⁻¹ √B stands a weight of zero
+    inner = np.eye(len(root)) + (root[:, None] * (C.T @ C)) * root
+    S = root[:, None] * cho_solve(cho_factor(inner), np.diag(root))
+    add_product(W, E, S @ C.T)
+    add_squares(psi, E, S)
+
+
+def _first_loop_scaled(W: Array, psi: Array, G: Array, X: Any, weight: Array, alpha: float) -> Array:
+    """The first loop for α ≠ 1: U = αW + XBC', H = αI + (1-α)M⁻¹ + CBC'; Ψ ≥ αΨ₀ whatever the rounding."""
+    p = len(G)
+    R, _ = reach(W, psi, X)
+    inverse = cho_solve(cho_factor(np.eye(p) + G), np.eye(p))
+    C = inverse @ R
+    CB = C * weight
+    H_inverse = cho_solve(cho_factor(alpha * np.eye(p) + (1.0 - alpha) * inverse + CB @ C.T), np.eye(p))
+    H_inverse = np.ascontiguousarray(H_inverse, dtype=W.dtype)
+    squares = _weighted_squares(X, weight, psi.size)
+    total = np.zeros((p, p))
+    for part in _tiles(W):
+        tile = W[part]
+        U = alpha * tile + mix_rows(CB, X[:, part], W.dtype).T
+        new = U @ H_inverse
+        excess = squares[part] + alpha * np.einsum("ij,ij->i", tile, tile) - np.einsum("ij,ij->i", new, U)
+        psi[part] = alpha * psi[part] + np.maximum(excess, 0.0)  # excess is a Schur complement: only rounding is below 0
+        W[part] = new
+        total += _tile_gram(new, psi[part])
+    return total
+
+
+def em_loop(
+    W: Array, psi: Array, G: Array, base: Array, base_psi: Array, X: Any, weight: Array, alpha: float = 1.0
+) -> Array:
+    """One step of EM from any (W, Ψ) towards α(W₀W₀' + Ψ₀) + XBX', in place; returns the new W'Ψ⁻¹W."""
+    p = len(G)
+    R, _ = reach(W, psi, X)
+    cross = np.zeros((p, p))  # W₀'Ψ⁻¹W
+    twice = np.zeros((p, p))  # W'Ψ⁻¹Ψ₀Ψ⁻¹W
+    for part in _tiles(W):
+        scaled = W[part] / psi[part][:, None]
+        cross += base[part].T @ scaled
+        twice += (scaled * base_psi[part][:, None]).T @ scaled
+    inverse = cho_solve(cho_factor(np.eye(p) + G), np.eye(p))
+    Q = alpha * (cross.T @ cross + twice) + (R * weight) @ R.T
+    H_inverse = cho_solve(cho_factor(inverse + inverse @ Q @ inverse), np.eye(p))
+    H_inverse = np.ascontiguousarray(H_inverse, dtype=W.dtype)
+    from_base = np.asarray(alpha * cross @ inverse, dtype=W.dtype)
+    from_now = np.asarray(alpha * inverse, dtype=W.dtype)
+    from_rows = (inverse @ R) * weight
+    squares = _weighted_squares(X, weight, psi.size)
+    total = np.zeros((p, p))
+    for part in _tiles(W):
+        known, now = base[part], W[part]
+        ratio = base_psi[part] / psi[part]
+        U = known @ from_base
+        U += (now * ratio[:, None]) @ from_now
+        U += mix_rows(from_rows, X[:, part], W.dtype).T
+        new = U @ H_inverse
+        diagonal = squares[part] + alpha * (np.einsum("ij,ij->i", known, known) + base_psi[part])
+        fresh = diagonal - np.einsum("ij,ij->i", new, U)
+        low = fresh < CANCELLED * diagonal
+        if low.any():  # Ψ = diag((T⁻¹ + LML')⁻¹), L = Ψ⁻¹WM⁻¹, cannot fall below what T ≥ αΨ₀ gives it
+            spread = np.einsum("ij,jk,ik->i", now[low], inverse, now[low]) / psi[part][low] ** 2
+            fresh[low] = np.maximum(fresh[low], 1.0 / (1.0 / (alpha * base_psi[part][low]) + spread))
+        psi[part] = fresh
+        W[part] = new
+        total += _tile_gram(new, fresh)
+    return total
+
+
+def _tiles(W: Array) -> list[slice]:
+    step = tile_rows(W)
+    return [slice(start, start + step) for start in range(0, len(W), step)]
+
+
+def _tile_gram(tile: Array, psi: Array) -> Array:
+    scaled = tile / np.sqrt(psi)[:, None]
+    return np.asarray(scaled.T @ scaled, dtype=np.float64)
+
+
+def _weighted_squares(X: Any, weight: Array, dim: int) -> Array:
+    """diag(XBX')."""
+    squared = X.multiply(X) if hasattr(X, "multiply") else np.square(X)
+    return np.asarray(squared.T @ weight).reshape(dim)
