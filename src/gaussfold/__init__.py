@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 _HOMES = {
     "DenseGaussian": "gaussfold.beliefs.dense",
     "FoldResult": "gaussfold.folding",
+    "LowRankGaussian": "gaussfold.beliefs.lowrank",
     "StreamingClassifier": "gaussfold.estimators",
     "StreamingPoissonRegressor": "gaussfold.estimators",
     "StreamingRegressor": "gaussfold.estimators",
@@ -29,6 +30,7 @@ __all__ = ["__version__", *_HOMES, *_MODULES]  # noqa: PLE0604 - strings all
 if TYPE_CHECKING:
     from gaussfold import batch, data, dynamics, likelihoods, metrics, rules
     from gaussfold.beliefs.dense import DenseGaussian
+    from gaussfold.beliefs.lowrank import LowRankGaussian
     from gaussfold.estimators import StreamingClassifier, StreamingPoissonRegressor, StreamingRegressor
     from gaussfold.folding import FoldResult, fold
     from gaussfold.store import load, save

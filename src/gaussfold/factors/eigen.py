@@ -23,17 +23,29 @@ import numpy as np
 from scipy.linalg import eigh, svd
 
 from gaussfold.engine.lowrank import add_product, add_squares, gram, mix, mix_rows, reach
-from gaussfold.factors.recursive_em import em_loop
+from gaussfold.factors.recursive_em import Seen, em_loop, project_em
 from gaussfold.types import Array
 
 
 def project_eigen(
-    W: Array, psi: Array, G: Array, X: Any, weight: Array, alpha: float = 1.0, inner_loops: int = 1
+    W: Array,
+    psi: Array,
+    G: Array,
+    X: Any,
+    weight: Array,
+    alpha: float = 1.0,
+    inner_loops: int = 1,
+    seen: Seen | None = None,
 ) -> Array:
-    """As :func:`gaussfold.factors.recursive_em.project_em`; loops after the first are steps of EM from here."""
+    """As :func:`gaussfold.factors.recursive_em.project_em`; loops after the first are steps of EM from here.
+
+    A negative weight (a likelihood that is not log-concave) has no place among directions: EM takes such rows.
+    """
+    if (weight < 0.0).any():
+        return project_em(W, psi, G, X, weight, alpha, inner_loops, seen)
     base, base_psi = (W.copy(), psi.copy()) if inner_loops > 1 else (W, psi)
     root = np.sqrt(weight)
-    R, inner = reach(W, psi, X)
+    R, inner = reach(W, psi, X) if seen is None else seen[:2]
     if alpha != 1.0:  # [√α W, X√B] in the metric of αΨ: G does not change
         scale = np.sqrt(alpha)
         R, inner = R / scale, inner / alpha

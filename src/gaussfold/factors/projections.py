@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from gaussfold.factors.eigen import project_eigen
-from gaussfold.factors.recursive_em import project_em
+from gaussfold.factors.recursive_em import Seen, project_em
 from gaussfold.types import Array
 
 
@@ -13,7 +13,15 @@ class Projection(Protocol):
     """Brings α(WW' + Ψ) + X'BX back to low rank plus diagonal, in place; returns the new W'Ψ⁻¹W."""
 
     def __call__(
-        self, W: Array, psi: Array, G: Array, X: Any, weight: Array, alpha: float = 1.0, inner_loops: int = 1
+        self,
+        W: Array,
+        psi: Array,
+        G: Array,
+        X: Any,
+        weight: Array,
+        alpha: float = 1.0,
+        inner_loops: int = 1,
+        seen: Seen | None = None,
     ) -> Array:
         """Project."""
         ...

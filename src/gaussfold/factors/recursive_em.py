@@ -15,7 +15,7 @@ So the first loop costs a rank-K update, no d×p by p×p product, and Ψ can onl
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -23,12 +23,30 @@ from scipy.linalg import cho_factor, cho_solve
 from gaussfold.engine.lowrank import add_product, add_squares, gram, mix, mix_rows, reach, tile_rows
 from gaussfold.types import Array
 
+class Seen(NamedTuple):
+    """What a pass over W found out about the rows X, for a projection not to pass again."""
+
+    reach: Array
+    """W'Ψ⁻¹X', p×K."""
+    inner: Array
+    """XΨ⁻¹X', K×K."""
+    residual: Array | None = None
+    """X - C'W', K×d."""
+
+
 CANCELLED = 1e-9
 """Where Ψ is this much smaller than T's diagonal, rounding is checked against a bound."""
 
 
 def project_em(
-    W: Array, psi: Array, G: Array, X: Any, weight: Array, alpha: float = 1.0, inner_loops: int = 1
+    W: Array,
+    psi: Array,
+    G: Array,
+    X: Any,
+    weight: Array,
+    alpha: float = 1.0,
+    inner_loops: int = 1,
+    seen: Seen | None = None,
 ) -> Array:
     """Project α(WW' + Ψ) + X'diag(weight)X onto low rank plus diagonal by ``inner_loops`` steps of EM, in place.
 
@@ -41,11 +59,13 @@ def project_em(
     X
         Rows (K, d), dense or sparse.
     weight
-        One non-negative number per row.
+        One number per row. A negative one is allowed as long as the target stays positive definite.
     alpha
         Weight of what is known, > 0.
     inner_loops
         Steps of EM. From the second on, a copy of W is kept: one more array of its size.
+    seen
+        What is known of X already.
 
     Returns
     -------
@@ -53,7 +73,7 @@ def project_em(
     """
     base, base_psi = (W.copy(), psi.copy()) if inner_loops > 1 else (W, psi)
     if alpha == 1.0:
-        _first_loop(W, psi, G, X, weight)
+        _first_loop(W, psi, G, X, weight, seen)
         G = gram(W, psi)
     else:
         G = _first_loop_scaled(W, psi, G, X, weight, alpha)
@@ -62,15 +82,24 @@ def project_em(
     return G
 
 
-def _first_loop(W: Array, psi: Array, G: Array, X: Any, weight: Array) -> None:
-    R, _ = reach(W, psi, X)
+def _first_loop(W: Array, psi: Array, G: Array, X: Any, weight: Array, seen: Seen | None) -> None:
+    R = reach(W, psi, X)[0] if seen is None else seen.reach
     C = cho_solve(cho_factor(np.eye(len(G)) + G), R)
-    E = mix(W, -C, X)
-    root = np.sqrt(weight)  # S = √B (I + √B C'C √B)⁻¹ √B stands a weight of zero
-    inner = np.eye(len(root)) + (root[:, None] * (C.T @ C)) * root
-    S = root[:, None] * cho_solve(cho_factor(inner), np.diag(root))
+    E = mix(W, -C, X) if seen is None or seen.residual is None else seen.residual
+    if (weight >= 0.0).all():  # S = √B (I + √B C'C √B)⁻¹ √B stands a weight of zero
+        root = np.sqrt(weight)
+        inner = np.eye(len(root)) + (root[:, None] * (C.T @ C)) * root
+        S = root[:, None] * cho_solve(cho_factor(inner), np.diag(root))
+        add_squares(psi, E, S)
+    else:
+        S = np.linalg.solve(np.eye(len(weight)) + weight[:, None] * (C.T @ C), np.diag(weight))
+        S = 0.5 * (S + S.T)
+        fresh = psi.copy()
+        add_squares(fresh, E, S)
+        if not (fresh > 0.0).all():
+            raise ValueError("weight: negative weights leave nothing positive on the diagonal of Ψ")
+        psi[:] = fresh
     add_product(W, E, S @ C.T)
-    add_squares(psi, E, S)
 
 
 def _first_loop_scaled(W: Array, psi: Array, G: Array, X: Any, weight: Array, alpha: float) -> Array:
