@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from gaussfold.engine.lowrank import add_product, add_squares, gram, mix, mix_rows, reach, tile_rows
 from gaussfold.types import Array
@@ -103,7 +103,7 @@ def _first_loop(W: Array, psi: Array, G: Array, X: Any, weight: Array, seen: See
 
 
 def _first_loop_scaled(W: Array, psi: Array, G: Array, X: Any, weight: Array, alpha: float) -> Array:
-    """The first loop for α ≠ 1: U = αW + XBC', H = αI + (1-α)M⁻¹ + CBC'; Ψ ≥ αΨ₀ whatever the rounding."""
+    """The first loop for α ≠ 1: U = αW + XBC', H = αI + (1-α)M⁻¹ + CBC'."""
     p = len(G)
     R, _ = reach(W, psi, X)
     inverse = cho_solve(cho_factor(np.eye(p) + G), np.eye(p))
@@ -117,8 +117,9 @@ def _first_loop_scaled(W: Array, psi: Array, G: Array, X: Any, weight: Array, al
         tile = W[part]
         U = alpha * tile + mix_rows(CB, X[:, part], W.dtype).T
         new = U @ H_inverse
-        excess = squares[part] + alpha * np.einsum("ij,ij->i", tile, tile) - np.einsum("ij,ij->i", new, U)
-        psi[part] = alpha * psi[part] + np.maximum(excess, 0.0)  # excess is a Schur complement: only rounding is below 0
+        diagonal = squares[part] + alpha * (np.einsum("ij,ij->i", tile, tile) + psi[part])
+        fresh = diagonal - np.einsum("ij,ij->i", new, U)
+        psi[part] = _bounded(fresh, diagonal, tile, psi[part], inverse, alpha * psi[part])
         W[part] = new
         total += _tile_gram(new, psi[part])
     return total
@@ -136,10 +137,14 @@ def em_loop(
         scaled = W[part] / psi[part][:, None]
         cross += base[part].T @ scaled
         twice += (scaled * base_psi[part][:, None]).T @ scaled
-    inverse = cho_solve(cho_factor(np.eye(p) + G), np.eye(p))
-    Q = alpha * (cross.T @ cross + twice) + (R * weight) @ R.T
-    H_inverse = cho_solve(cho_factor(inverse + inverse @ Q @ inverse), np.eye(p))
-    H_inverse = np.ascontiguousarray(H_inverse, dtype=W.dtype)
+    lower = cholesky(np.eye(p) + G, lower=True)
+    inverse = cho_solve((lower, True), np.eye(p))
+    # H = L⁻ᵀ(I + L⁻¹QL⁻ᵀ)L⁻¹ with M = LL' and Q = W'Ψ⁻¹TΨ⁻¹W: a sum of squares that stays positive definite
+    seen_base = solve_triangular(lower, cross.T, lower=True)
+    seen_now = solve_triangular(lower, solve_triangular(lower, twice, lower=True).T, lower=True)
+    seen_rows = solve_triangular(lower, R, lower=True)
+    inner = np.eye(p) + alpha * (seen_base @ seen_base.T + 0.5 * (seen_now + seen_now.T)) + (seen_rows * weight) @ seen_rows.T
+    H_inverse = np.ascontiguousarray(lower @ cho_solve(cho_factor(inner), lower.T), dtype=W.dtype)
     from_base = np.asarray(alpha * cross @ inverse, dtype=W.dtype)
     from_now = np.asarray(alpha * inverse, dtype=W.dtype)
     from_rows = (inverse @ R) * weight
@@ -154,14 +159,19 @@ def em_loop(
         new = U @ H_inverse
         diagonal = squares[part] + alpha * (np.einsum("ij,ij->i", known, known) + base_psi[part])
         fresh = diagonal - np.einsum("ij,ij->i", new, U)
-        low = fresh < CANCELLED * diagonal
-        if low.any():  # Ψ = diag((T⁻¹ + LML')⁻¹), L = Ψ⁻¹WM⁻¹, cannot fall below what T ≥ αΨ₀ gives it
-            spread = np.einsum("ij,jk,ik->i", now[low], inverse, now[low]) / psi[part][low] ** 2
-            fresh[low] = np.maximum(fresh[low], 1.0 / (1.0 / (alpha * base_psi[part][low]) + spread))
-        psi[part] = fresh
+        fresh = psi[part] = _bounded(fresh, diagonal, now, psi[part], inverse, alpha * base_psi[part])
         W[part] = new
         total += _tile_gram(new, fresh)
     return total
+
+
+def _bounded(fresh: Array, diagonal: Array, W: Array, psi: Array, inverse: Array, least: Array) -> Array:
+    """The new Ψ = diag((T⁻¹ + LML')⁻¹), L = Ψ⁻¹WM⁻¹: never below what T ≥ ``least`` gives, whatever the rounding."""
+    low = fresh < CANCELLED * diagonal
+    if low.any():
+        spread = np.einsum("ij,jk,ik->i", W[low], inverse, W[low]) / psi[low] ** 2
+        fresh[low] = np.maximum(fresh[low], 1.0 / (1.0 / least[low] + spread))
+    return fresh
 
 
 def _tiles(W: Array) -> list[slice]:
