@@ -57,17 +57,16 @@ def run(
     fits = belief.pending + int(learn.sum()) <= belief.options.block_size
     calm = y.size == 1 or (moving is None and fits and last == y.size - 1 and program[0] != STUDENT_T)
     keep = None if calm or last < 0 else _Snapshot(belief)
+    visit = _paper_row if belief.options.gain == "projected" else _segment
     start = 0
     try:
-        while start < y.size:
-            if moving is not None and learn[start]:
-                moving.tick(belief)
-            stop = _segment_end(learn, start, belief.options.block_size - belief.pending, moving is not None)
-            part = slice(start, stop)
-            if belief.options.gain == "projected":
-                start += _paper_row(belief, rows[part], y[part], weight[part], program, trace.rows(start, stop), start)
-            else:
-                start += _segment(belief, rows[part], y[part], weight[part], program, trace.rows(start, stop), start)
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow is looked for, and becomes a RowError
+            while start < y.size:
+                if moving is not None and learn[start]:
+                    moving.tick(belief)
+                stop = _segment_end(learn, start, belief.options.block_size - belief.pending, moving is not None)
+                part = slice(start, stop)
+                start += visit(belief, rows[part], y[part], weight[part], program, trace.rows(start, stop), start)
     except BaseException:
         if keep is not None:
             keep.restore(belief)
@@ -98,7 +97,7 @@ def _segment(
     precision = belief.precision()
     view = precision.view(X, residual=not sparse.issparse(X))
     if not np.isfinite(view.covariance).all():
-        raise RowError(first + int(np.argmax(~np.isfinite(view.covariance).all(axis=1))))
+        raise RowError(first + int(np.argmax(~np.isfinite(np.diag(view.covariance)))))
     offset = np.asarray(X @ belief._mean, dtype=np.float64)
     root = _root(view.covariance)
     size = root.shape[1]
