@@ -1,8 +1,9 @@
-"""The table of ``docs/gallery.md``, made from the JSON files so that it cannot go stale."""
+"""The tables of ``docs/gallery.md``, made from the JSON files so that they cannot go stale."""
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,38 +15,48 @@ COLUMNS = {
     "implicit": "implicit",
     "exact": "default",
     "laplace": "Laplace",
+    "variational": "best Gaussian",
 }
-RIVALS = ("explicit", "ekf", "qkf", "laplace", "exact")
 
 
 def panels(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield (name, numbers) of every panel in the folder that compares the methods by KL, in order."""
-    files = sorted(folder.glob("rvga-fig*.json"), key=lambda path: (len(path.stem), path.stem))
-    for path in files:
+    """Yield (name, numbers) of every panel that compares the methods by KL, in the paper's order."""
+    found = {
+        int(match[1]): path for path in folder.iterdir() if (match := re.fullmatch(r"rvga-fig(\d+)\.json", path.name))
+    }
+    for number, path in sorted(found.items()):
         numbers = json.loads(path.read_text(encoding="utf-8"))
-        name = path.stem.removeprefix("rvga-fig")
         if "final_kl_unnormalised" in numbers:
-            yield name, numbers
+            yield str(number), numbers
         for panel, inner in numbers.get("panels", {}).items():
             if "final_kl_unnormalised" in inner:
-                yield f"{name}, {panel}", inner
+                yield f"{number}, {panel}", inner
 
 
-def table(folder: Path) -> str:
-    """Return the final KLs, the smallest in bold, and how often implicit won on other data sets."""
-    rivals = [COLUMNS[key] for key in RIVALS]
-    lines = [
-        "| figure | "
-        + " | ".join(COLUMNS.values())
-        + " | data sets | "
-        + " | ".join(f"< {name}" for name in rivals)
-        + " |",
-        "|---|" + "---:|" * (len(COLUMNS) + 1 + len(rivals)),
-    ]
+def final_kls(folder: Path) -> str:
+    """Return the table of KLs after the stream on the data that are drawn, the smallest in bold."""
+    rows = []
     for name, numbers in panels(folder):
-        final, counts = numbers["final_kl_unnormalised"], numbers["replicates"]
-        best = min(final, key=lambda key: final[key])
-        cells = [f"**{final[key]:.5g}**" if key == best else f"{final[key]:.5g}" for key in COLUMNS]
-        wins = [str(counts[f"implicit < {key}"]) for key in RIVALS]
-        lines.append("| " + " | ".join([name, *cells, str(counts["data sets"]), *wins]) + " |")
-    return "\n".join(lines)
+        final = numbers["final_kl_unnormalised"]
+        best = min((key for key in COLUMNS if key != "variational"), key=lambda key: final[key])
+        rows.append([name, *(f"**{final[key]:.5g}**" if key == best else f"{final[key]:.5g}" for key in COLUMNS)])
+    return _markdown(["figure", *COLUMNS.values()], rows)
+
+
+def wins(folder: Path) -> str:
+    """Return on how many other data sets of the same law implicit, and our default, came out lower."""
+    rivals = {
+        "implicit": ("explicit", "ekf", "qkf", "laplace"),
+        "exact": ("implicit", "explicit", "ekf", "qkf", "laplace"),
+    }
+    pairs = [(ours, rival) for ours, against in rivals.items() for rival in against]
+    rows = []
+    for name, numbers in panels(folder):
+        counts = numbers["replicates"]
+        rows.append([name, *(str(counts["wins"][f"{ours} < {rival}"]) for ours, rival in pairs)])
+    return _markdown(["figure", *(f"{COLUMNS[ours]} < {COLUMNS[rival]}" for ours, rival in pairs)], rows)
+
+
+def _markdown(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)

@@ -85,8 +85,6 @@ _RVGA = (
 )
 
 EXPERIMENTS: dict[str, Experiment] = {
-    f"rvga-fig{number}": Experiment(
-        f"rvga-fig{number}", f"R-VGA figure {number}: {title}", f"experiments.rvga.{to}"
-    )
+    f"rvga-fig{number}": Experiment(f"rvga-fig{number}", f"R-VGA figure {number}: {title}", f"experiments.rvga.{to}")
     for number, (title, to) in enumerate(_RVGA, start=1)
 }

@@ -184,6 +184,41 @@ def test_the_file_is_plain_safetensors(path):
     np.testing.assert_array_equal(load_file(path)["factor"], model.arrays["factor"])
 
 
+@pytest.mark.parametrize("kind", ["DenseGaussian", "StreamingClassifier", "StreamingRegressor"])
+def test_a_loaded_model_continues_the_stream_bit_for_bit(path, kind):
+    import gaussfold as gf
+
+    rng = np.random.default_rng(9)
+    X, y = rng.normal(size=(90, 4)), rng.integers(0, 2, 90).astype(float)
+    if kind == "DenseGaussian":
+        models = [gf.DenseGaussian.isotropic(4, std=0.7, mean=0.2) for _ in range(2)]
+        learn, state = (lambda m, r: gf.fold(m, gf.likelihoods.Bernoulli(), X[r], y[r])), lambda m: m.state()
+    else:
+        models = [getattr(gf, kind)(prior_std=0.7, forgetting=0.97) for _ in range(2)]
+        learn, state = (lambda m, r: m.partial_fit(X[r], y[r])), lambda m: m.posterior_.state()
+    straight, stopped = models
+    first, second = slice(0, 37), slice(37, 90)
+    learn(straight, first)
+    learn(stopped, first)
+    store.save(stopped, path)
+    resumed = store.load(path)
+    assert type(resumed) is type(straight)
+    for model in (straight, stopped, resumed):  # saving changed nothing either
+        learn(model, second)
+    for name, value in state(straight).items():
+        assert state(resumed)[name].tobytes() == value.tobytes()
+        assert state(stopped)[name].tobytes() == value.tobytes()
+
+
+def test_every_kind_can_be_imported_and_has_the_methods():
+    import importlib
+
+    for kind, module in store.KINDS.items():
+        cls = getattr(importlib.import_module(module), kind)
+        assert callable(cls.state)
+        assert hasattr(cls, "from_state") != hasattr(cls, "from_store")
+
+
 # --- versions ------------------------------------------------------------------------------------
 
 
@@ -191,9 +226,9 @@ def forge(path, arrays, **changes):
     """A file with a valid checksum and a header of our choosing."""
     header = {"format": store.FORMAT, "kind": "ToyBelief", "version": "0.1.0", "fortran": [], "model": {}}
     header.update(changes)
-    text = json.dumps({k: v for k, v in header.items() if v is not ...})
-    metadata = {"gaussfold": text, "gaussfold.sha256": store._digest(text, arrays)}
-    path.write_bytes(to_bytes(arrays, metadata=metadata))
+    header = {k: v for k, v in header.items() if v is not ...}
+    header.setdefault("sha256", store._digest(header, arrays))
+    path.write_bytes(to_bytes(arrays, metadata={"gaussfold": json.dumps(header)}))
 
 
 def test_old_versions_are_migrated_step_by_step(path, monkeypatch):
@@ -217,9 +252,7 @@ def test_old_versions_are_migrated_step_by_step(path, monkeypatch):
 
 def test_a_later_format_says_upgrade(path):
     forge(path, {}, format=99, version="7.1")
-    with pytest.raises(
-        StoreError, match=r"format 99, written by gaussfold 7\.1.*reads formats 1 to 1; upgrade"
-    ):
+    with pytest.raises(StoreError, match=r"format 99, written by gaussfold 7\.1.*reads formats 1 to 1; upgrade"):
         store.load(path)
 
 
@@ -233,6 +266,7 @@ def test_an_unknown_kind_is_named(path):
     "changes",
     [
         {"format": "1"}, {"format": True}, {"format": 0}, {"format": ...}, {"kind": ...}, {"model": ...},
+        {"sha256": "00"}, {"sha256": None},
         {"fortran": ["absent"]}, {"fortran": 3}, {"kind": ["x"]}, {"kind": "ToyModel", "model": {"no": 1}},
     ],
 )  # fmt: skip
@@ -242,9 +276,9 @@ def test_a_forged_header_is_refused(path, changes):
         store.load(path)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "null", "{", "\x00"])
+@pytest.mark.parametrize("text", ["", "[]", "null", "{", "\x00", "[" * 100_000])
 def test_a_header_that_is_no_json_object_is_refused(path, text):
-    path.write_bytes(to_bytes({}, metadata={"gaussfold": text, "gaussfold.sha256": store._digest(text, {})}))
+    path.write_bytes(to_bytes({}, metadata={"gaussfold": text}))
     with pytest.raises(StoreError, match="header is damaged"):
         store.load(path)
 
@@ -270,8 +304,7 @@ def test_every_truncation_is_refused(path):
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_flipped_bytes_are_refused_or_harmless(tmp_path, data):
     path = tmp_path / "flip"
-    store.save(belief(), path)
-    blob = bytearray(path.read_bytes())
+    blob = bytearray(store._serialise(belief()))
     for place in data.draw(st.lists(st.integers(0, len(blob) - 1), min_size=1, max_size=3, unique=True)):
         blob[place] ^= data.draw(st.integers(1, 255))
     path.write_bytes(blob)

@@ -13,9 +13,9 @@ from experiments.rvga import panels, settings
 from experiments.rvga.methods import (
     METHODS,
     against_reference,
+    batch_kls,
     final_kls,
     history,
-    laplace,
     replicates,
     unnormalised_kl,
 )
@@ -65,14 +65,14 @@ def _figure(rows: Mapping[str, Setting], context: Context, title: str) -> Result
         for key in context.track(METHODS, f"{name}: KL along the stream"):
             beliefs = history(METHODS[key], problem, steps)
             curves[key] = [unnormalised_kl(belief, problem) for belief in beliefs]
-        curves["laplace"] = [unnormalised_kl(laplace(problem), problem)]
+        curves |= batch_kls(problem)
         panels.kl_curves(ax, steps, curves, name, "KL, with Z = 1" if ax is axes[0] else "")
         final = {key: values[-1] for key, values in curves.items()}
         numbers["panels"][name] = {
             "data": problem.source,
             "setting": setting.numbers(),
             "final_kl_unnormalised": final,
-            "order": sorted(final, key=lambda key, final=final: final[key]),
+            "order": sorted(final, key=final.__getitem__),
             "steps": steps,
             "kl_unnormalised": curves,
             "oracle_difference": against_reference(problem, steps, curves),
@@ -80,5 +80,5 @@ def _figure(rows: Mapping[str, Setting], context: Context, title: str) -> Result
         }
     figure.suptitle(title, fontsize=11)
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=6)
+    figure.legend(handles, labels, loc="outside lower center", ncols=7)
     return Result(figure, numbers)

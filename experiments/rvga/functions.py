@@ -52,8 +52,7 @@ def _expectation_errors(context: Context) -> dict[str, float | list[float]]:
     m, v = np.meshgrid(np.linspace(0.0, 12.0, 25 if context.quick else 121), np.geomspace(1e-2, 1e3, 26))
     moments, ones = Moments(m.ravel(), v.ravel()), np.ones(m.size)
     closed, quadrature = (
-        Bernoulli("logit", expectation=kind).expected_derivatives(ones, moments)
-        for kind in ("probit", "quadrature")
+        Bernoulli("logit", expectation=kind).expected_derivatives(ones, moments) for kind in ("probit", "quadrature")
     )
     gradient = np.abs(closed[0] - quadrature[0])
     curvature = np.abs(closed[1] / quadrature[1] - 1.0)
@@ -121,7 +120,5 @@ def _two_dimensions(ax: Any, n: int) -> None:
     ax.contour(grid, grid, bound, levels, colors=[GREEN], linewidths=1.4, linestyles="--")
     ax.plot([], [], color=BLACK, label="loss of two observations")
     ax.plot([], [], color=GREEN, ls="--", label=r"its bound, $\xi$ = 2.5")
-    ax.set(
-        title="the same in two dimensions (levels 1, 2, 3, 5, 8)", xlabel=r"$\theta_1$", ylabel=r"$\theta_2$"
-    )
+    ax.set(title="the same in two dimensions (levels 1, 2, 3, 5, 8)", xlabel=r"$\theta_1$", ylabel=r"$\theta_2$")
     ax.legend(loc="lower left", frameon=True, framealpha=1.0, edgecolor="none")

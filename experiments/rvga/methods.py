@@ -6,18 +6,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import gaussfold as gf
 from experiments.registry import Context
 from experiments.rvga.settings import Problem, Setting, draw
 from gaussfold import batch, metrics
 from gaussfold.likelihoods import Bernoulli
-from gaussfold.types import Array
 
 LOGISTIC = Bernoulli("logit", expectation="quadrature")
 """What the data follow: every KL is measured against this, whatever a method assumes."""
 
 _PAPER = Bernoulli("logit", expectation="probit")
+
+
+Steps = NDArray[np.int_]
+"""Numbers of observations, increasing."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ ORACLE_KEYS = {
 }
 
 
-def history(method: Method, problem: Problem, steps: Array) -> list[gf.DenseGaussian]:
+def history(method: Method, problem: Problem, steps: Steps) -> list[gf.DenseGaussian]:
     """Return the belief after each of the given numbers of observations (increasing, from 0)."""
     belief, seen, beliefs = problem.prior.copy(), 0, []
     for step in steps.tolist():
@@ -66,6 +70,15 @@ def laplace(problem: Problem) -> gf.DenseGaussian:
     return batch.laplace(problem.prior, LOGISTIC, problem.X, problem.y)
 
 
+def batch_kls(problem: Problem) -> dict[str, list[float]]:
+    """Return the KL of Laplace and of the best Gaussian there is, the batch variational optimum."""
+    best = batch.variational(problem.prior, LOGISTIC, problem.X, problem.y)
+    return {
+        "laplace": [unnormalised_kl(laplace(problem), problem)],
+        "variational": [unnormalised_kl(best, problem)],
+    }
+
+
 def final_kls(problem: Problem) -> dict[str, float]:
     """Return the KL of every method after the whole stream, Laplace's included."""
     end = np.array([len(problem.y)])
@@ -78,16 +91,20 @@ def replicates(setting: Setting, context: Context, description: str) -> dict[str
     numbers = range(1, context.n_replicates + 1)
     runs = [final_kls(draw(setting, number)) for number in context.track(numbers, description)]
     kl = {key: np.array([run[key] for run in runs]) for key in runs[0]}
-    wins = {f"implicit < {key}": int(np.sum(kl["implicit"] < kl[key])) for key in kl if key != "implicit"}
+    wins = {
+        f"{ours} < {key}": int(np.sum(kl[ours] < kl[key]))
+        for ours in ("implicit", "exact")
+        for key in kl
+        if key != ours
+    }
     return {
-        "data sets": len(runs),
-        **wins,
-        "exact < laplace": int(np.sum(kl["exact"] < kl["laplace"])),
-        "median KL": {key: float(np.median(values)) for key, values in kl.items()},
+        "data_sets": len(runs),
+        "wins": wins,
+        "median_kl": {key: float(np.median(values)) for key, values in kl.items()},
     }
 
 
-def against_reference(problem: Problem, steps: Array, curves: dict[str, list[float]]) -> dict[str, float]:
+def against_reference(problem: Problem, steps: Steps, curves: dict[str, list[float]]) -> dict[str, float]:
     """Return the largest relative difference between our KL curves and the oracles', per method."""
     if problem.reference is None:
         return {}

@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from matplotlib.ticker import LogLocator, NullFormatter
 
-from experiments.rvga.methods import LOGISTIC
+from experiments.rvga.methods import Steps
 from experiments.rvga.settings import Problem
 from experiments.style import BLACK, GREY, LINES, MASS
+from gaussfold.batch import GridPosterior
 from gaussfold.types import Array
 
 Box = tuple[float, float, float, float]
@@ -32,17 +34,16 @@ def data(ax: Any, problem: Problem, title: str) -> None:
         )
     ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")
     ax.set_aspect("equal", "datalim")
-    ax.legend(
-        loc="best", handletextpad=0.1, borderaxespad=0.2, frameon=True, framealpha=0.85, edgecolor="none"
-    )
+    ax.legend(loc="best", handletextpad=0.1, borderaxespad=0.2, frameon=True, framealpha=0.85, edgecolor="none")
 
 
-def kl_curves(ax: Any, steps: Array, curves: Mapping[str, Sequence[float]], title: str, ylabel: str) -> None:
-    """Draw KL against the number of observations, on a log axis; Laplace has all the data: a level line."""
-    for key, line in LINES.items():
-        values = curves[key]
-        if key == "laplace":
-            ax.axhline(values[-1], color=line.color, lw=line.width, zorder=line.zorder, label=line.label)
+def kl_curves(ax: Any, steps: Steps, curves: Mapping[str, Sequence[float]], title: str, ylabel: str) -> None:
+    """Draw KL against the number of observations, on a log axis; batch methods are level lines."""
+    for key, values in curves.items():
+        line = LINES[key]
+        if len(values) == 1:
+            style = {"color": line.color, "ls": line.dashes, "lw": line.width, "zorder": line.zorder}
+            ax.axhline(values[0], label=line.label, **style)
         else:
             ax.plot(
                 steps,
@@ -54,6 +55,11 @@ def kl_curves(ax: Any, steps: Array, curves: Mapping[str, Sequence[float]], titl
                 label=line.label,
             )
     ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    if high / low < 100.0:  # powers of ten alone would leave the axis bare
+        ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 3.0, 5.0)))
+        ax.yaxis.set_major_formatter("{x:g}")
+        ax.yaxis.set_minor_formatter(NullFormatter())
     ax.set(title=title, xlabel="observations", ylabel=ylabel, xlim=(0, steps[-1]))
 
 
@@ -64,14 +70,10 @@ def ellipse(mean: Array, cov: Array, mass: float = MASS) -> Array:
     return np.asarray(mean)[:, None] + np.linalg.cholesky(cov) @ circle
 
 
-def log_posterior(problem: Problem, box: Box, n: int) -> tuple[Array, Array, Array]:
-    """Return grid axes and the log of the unnormalised posterior density on them."""
+def surface(grid: GridPosterior, box: Box, n: int) -> tuple[Array, Array, Array]:
+    """Return the axes of a window and the log density of the true posterior in it."""
     first, second = np.linspace(box[0], box[1], n), np.linspace(box[2], box[3], n)
-    theta = np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
-    value = np.asarray(problem.prior.log_prob(theta)).copy()
-    for x, y in zip(problem.X, problem.y, strict=True):
-        value += LOGISTIC.log_prob(y, theta @ x)
-    return first, second, value.reshape(n, n)
+    return first, second, grid.log_prob(np.stack(np.meshgrid(first, second), axis=-1))
 
 
 def levels(log_density: Array, masses: Sequence[float]) -> list[float]:
@@ -85,9 +87,7 @@ def contours(ax: Any, first: Array, second: Array, log_density: Array) -> None:
     """Fill the regions that hold 99, 90 and 50 % of the true posterior, the 90 % one outlined."""
     low, middle, high = levels(log_density, (0.99, MASS, 0.5))
     top = float(log_density.max()) + 1.0
-    ax.contourf(
-        first, second, log_density, [low, middle, high, top], colors=["#EDEDED", "#D9D9D9", "#BFBFBF"]
-    )
+    ax.contourf(first, second, log_density, [low, middle, high, top], colors=["#EDEDED", "#D9D9D9", "#BFBFBF"])
     ax.contour(first, second, log_density, [middle], colors=[GREY], linewidths=1.0, linestyles="solid")
 
 
@@ -99,11 +99,7 @@ def around(clouds: Sequence[Array], margin: float = 0.06) -> Box:
     return (low[0] - pad[0], high[0] + pad[0], low[1] - pad[1], high[1] + pad[1])
 
 
-def region(problem: Problem, mean: Array, cov: Array, n: int) -> Array:
-    """Return the points (2, k) of a grid inside the 99 % region of the true posterior."""
-    std = 7.0 * np.sqrt(np.diag(cov))
-    box = (mean[0] - std[0], mean[0] + std[0], mean[1] - std[1], mean[1] + std[1])
-    first, second, value = log_posterior(problem, box, n)
-    inside = value >= levels(value, (0.99,))[0]
-    rows, columns = np.nonzero(inside)
-    return np.vstack([first[columns], second[rows]])
+def region(grid: GridPosterior) -> Array:
+    """Return the grid points (2, k) inside the 99 % region of the true posterior."""
+    inside: Array = grid.points[grid.log_density >= levels(grid.log_density, (0.99,))[0]]
+    return inside.T

@@ -13,6 +13,7 @@ from experiments.rvga.methods import (
     LOGISTIC,
     METHODS,
     against_reference,
+    batch_kls,
     history,
     laplace,
     replicates,
@@ -26,6 +27,11 @@ from gaussfold.types import Array
 ORDER = ("implicit", "exact", "explicit", "ekf", "qkf")
 SHOWN_AT = (3, 6, 12, 25, 50, 100)
 """Observations after which figures 14-16 draw an ellipse."""
+AT_THE_END = "90 % ellipses after the stream, and Laplace's, over the 50, 90 and 99 % regions of the true posterior"
+OVER_TIME = (
+    f"90 % ellipses after {', '.join(map(str, SHOWN_AT[:-1]))} observations (pale to dark) and "
+    f"{SHOWN_AT[-1]} (black), and Laplace's, over the 50, 90 and 99 % regions of the true posterior"
+)
 
 
 def fig03(context: Context) -> Result:
@@ -73,21 +79,22 @@ def _figure(setting: Setting, context: Context, title: str, *, over_time: bool =
         for key, path in context.track(beliefs.items(), "KL along the stream")
     }
     batch_belief = laplace(problem)
-    curves["laplace"] = [unnormalised_kl(batch_belief, problem)]
+    curves |= batch_kls(problem)
     log_evidence = float(grid.log_evidence)
     true = {key: [value + log_evidence for value in values] for key, values in curves.items()}
 
     figure = canvas(13.0, 7.4)
-    upper, lower, foot = figure.subfigures(3, 1, height_ratios=[1.0, 0.92, 0.08])
+    upper, lower, foot = np.asarray(figure.subfigures(3, 1, height_ratios=[1.0, 0.92, 0.08]))
     axes = dict(zip(("data", "kl", "true"), upper.subplots(1, 3, width_ratios=[1, 1.7, 1.7]), strict=True))
+    lower.suptitle(OVER_TIME if over_time else AT_THE_END, fontsize=9.5)
     axes |= dict(zip(ORDER, lower.subplots(1, 5), strict=True))
     panels.data(axes["data"], problem, title)
     panels.kl_curves(axes["kl"], steps, curves, "KL without the evidence (as in the paper)", "KL, with Z = 1")
     panels.kl_curves(axes["true"], steps, true, "true KL (evidence from a grid)", "KL (nats)")
     draw = _over_time if over_time else _at_the_end
-    draw(axes, problem, beliefs, batch_belief, grid, 90 if context.quick else 240)
+    draw(axes, beliefs, batch_belief, grid, 90 if context.quick else 240)
     handles, labels = axes["kl"].get_legend_handles_labels()
-    foot.legend(handles, labels, loc="center", ncols=6)
+    foot.legend(handles, labels, loc="center", ncols=7)
 
     final = {key: values[-1] for key, values in curves.items()}
     numbers: dict[str, Any] = {
@@ -96,14 +103,13 @@ def _figure(setting: Setting, context: Context, title: str, *, over_time: bool =
         "log_evidence": log_evidence,
         "final_kl_unnormalised": final,
         "final_kl": {key: values[-1] for key, values in true.items()},
-        "order": sorted(final, key=lambda key: final[key]),
+        "order": sorted(final, key=final.__getitem__),
         "posterior_mean": grid.mean,
         "posterior_cov": grid.cov,
         "belief_mean": {key: path[-1].mean for key, path in beliefs.items()} | {"laplace": batch_belief.mean},
         "steps": steps,
         "kl_unnormalised": curves,
-        "oracle_difference": against_reference(problem, steps, curves)
-        | _evidence_error(problem, log_evidence),
+        "oracle_difference": against_reference(problem, steps, curves) | _evidence_error(problem, log_evidence),
         "replicates": replicates(setting, context, "other data sets"),
     }
     return Result(figure, numbers)
@@ -117,18 +123,16 @@ def _evidence_error(problem: Problem, log_evidence: float) -> dict[str, float]:
 
 def _at_the_end(
     axes: dict[str, Any],
-    problem: Problem,
     beliefs: dict[str, list[gf.DenseGaussian]],
     batch_belief: gf.DenseGaussian,
-    grid: Any,
+    grid: batch.GridPosterior,
     n: int,
 ) -> None:
     """Draw the final ellipse of each method, with Laplace's, over the regions of the true posterior."""
     final = {key: path[-1] for key, path in beliefs.items()}
-    region = panels.region(problem, np.asarray(grid.mean), np.asarray(grid.cov), n)
     clouds = [panels.ellipse(b.mean, b.cov) for b in (final["implicit"], final["exact"], batch_belief)]
-    box = panels.around([region, *clouds])
-    surface = panels.log_posterior(problem, box, n)
+    box = panels.around([panels.region(grid), *clouds])
+    surface = panels.surface(grid, box, n)
     for key, belief in final.items():
         ax, line = axes[key], LINES[key]
         panels.contours(ax, *surface)
@@ -141,18 +145,16 @@ def _at_the_end(
 
 def _over_time(
     axes: dict[str, Any],
-    problem: Problem,
     beliefs: dict[str, list[gf.DenseGaussian]],
     batch_belief: gf.DenseGaussian,
-    grid: Any,
+    grid: batch.GridPosterior,
     n: int,
 ) -> None:
     """Draw the ellipses as they shrink, pale to dark, the last in black, with Laplace's in its colour."""
-    region = panels.region(problem, np.asarray(grid.mean), np.asarray(grid.cov), n)
-    middle = [beliefs[key][t] for key in ("implicit", "exact") for t in SHOWN_AT[1:]]
+    middle = [beliefs[key][t] for key in ("implicit", "exact") for t in SHOWN_AT[2:]]
     clouds = [panels.ellipse(b.mean, b.cov) for b in (*middle, batch_belief)]
-    box = panels.around([region, *clouds])
-    surface = panels.log_posterior(problem, box, n)
+    box = panels.around([panels.region(grid), *clouds])
+    surface = panels.surface(grid, box, n)
     for key, path in beliefs.items():
         ax, line = axes[key], LINES[key]
         panels.contours(ax, *surface)
@@ -190,4 +192,5 @@ def _warn_if_outside(ax: Any, belief: gf.DenseGaussian, box: panels.Box) -> None
         std = np.sqrt(np.diag(belief.cov))
         mean = f"mean ({belief.mean[0]:.4g}, {belief.mean[1]:.4g})"
         text = f"out of view:\n{mean}\nstd ({std[0]:.3g}, {std[1]:.3g})"
-        ax.text(0.96, 0.04, text, transform=ax.transAxes, ha="right", va="bottom", fontsize=8.5, zorder=9)
+        pale = {"facecolor": "white", "alpha": 0.8, "edgecolor": "none", "pad": 1.5}
+        ax.text(0.96, 0.04, text, transform=ax.transAxes, ha="right", va="bottom", fontsize=8.5, bbox=pale)

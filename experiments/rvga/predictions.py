@@ -10,7 +10,7 @@ from scipy.special import expit
 
 import gaussfold as gf
 from experiments.registry import Context, Result
-from experiments.rvga import panels, settings
+from experiments.rvga import settings
 from experiments.rvga.methods import LOGISTIC, METHODS, history, laplace
 from experiments.rvga.settings import Problem
 from experiments.style import BLACK, LINES, canvas
@@ -83,13 +83,9 @@ def _integrated(belief: gf.DenseGaussian, X: Array, likelihood: Any) -> Array:
 def _under_the_true_posterior(problem: Problem, X: Array, context: Context) -> Array:
     """Average σ(x'θ) over the true posterior on a grid."""
     grid = batch.GridPosterior(problem.prior, LOGISTIC, problem.X, problem.y)
-    n = 60 if context.quick else 160
-    region = panels.region(problem, np.asarray(grid.mean), np.asarray(grid.cov), n)
-    first, second, value = panels.log_posterior(problem, panels.around([region], margin=0.5), n)
-    theta = np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
-    weight = np.exp(value - value.max()).ravel()
-    kept = weight > 1e-10 * weight.max()
-    theta, weight = theta[kept], weight[kept] / weight[kept].sum()
+    weight = np.exp(grid.log_density - grid.log_density.max())
+    kept = weight > 1e-9
+    theta, weight = grid.points[kept], weight[kept] / weight[kept].sum()
     chunks = np.array_split(X, max(1, len(X) // 200))
     tracked = context.track(chunks, "average over the true posterior")
     return np.concatenate([expit(rows @ theta.T) @ weight for rows in tracked])

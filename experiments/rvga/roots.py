@@ -92,9 +92,7 @@ def fig12(context: Context) -> Result:
         ax.legend(loc="center left", frameon=True, framealpha=0.9, edgecolor="none")
         figure.colorbar(mesh, ax=ax)
         solid: Any = figure.add_subplot(2, 2, 3 + column, projection="3d")
-        solid.plot_surface(
-            A, V, values, cmap="PuOr", vmin=-limit, vmax=limit, rcount=36, ccount=36, linewidth=0
-        )
+        solid.plot_surface(A, V, values, cmap="PuOr", vmin=-limit, vmax=limit, rcount=36, ccount=36, linewidth=0)
         solid.set(xlabel=r"$\alpha$", ylabel=r"$\nu$", title=label)
         solid.view_init(elev=28, azim=-60)
         solid.set_box_aspect(None, zoom=1.1)
@@ -134,13 +132,11 @@ def fig13(context: Context) -> Result:
             ax = axes[row, column]
             ax.fill_between(times, *bounds[:, 2 * row : 2 * row + 2].T, color=GREEN, alpha=0.15, lw=0)
             for side in (0, 1):
-                ax.plot(
-                    times, bounds[:, 2 * row + side], color=GREEN, lw=2.0, label="bounds" if side else None
-                )
-            for path, color, name in zip(paths, (BLUE, VERMILION), ("lower", "upper"), strict=True):
+                ax.plot(times, bounds[:, 2 * row + side], color=GREEN, lw=2.0, label="bounds" if side else None)
+            for track, color, name in zip(paths, (BLUE, VERMILION), ("lower", "upper"), strict=True):
                 ax.plot(
                     times,
-                    path[:, row],
+                    track[:, row],
                     color=color,
                     lw=1.4,
                     marker=".",
@@ -158,7 +154,7 @@ def fig13(context: Context) -> Result:
             "root": list(exact),
             "bounds_at_the_end": bounds[-1],
             "width_of_bounds": [bounds[-1, 1] - bounds[-1, 0], bounds[-1, 3] - bounds[-1, 2]],
-            "error_of_the_iterations": [np.abs(path[-1] - exact) for path in paths],
+            "error_of_the_iterations": [np.abs(track[-1] - exact) for track in paths],
             "root_inside_all_bounds": bool(
                 np.all(bounds[:, [0, 2]] <= np.array(exact) + 1e-12)
                 and np.all(bounds[:, [1, 3]] >= np.array(exact) - 1e-12)

@@ -55,24 +55,16 @@ FIG03 = Setting(100, 2, 2.0, 2.0, 1.0, 0.1, oracle="fig03_2d_mu0.1_sigma1")
 FIG04 = Setting(100, 2, 2.0, 2.0, 10.0, 1.0, oracle="fig04_2d_mu1_sigma10", twin=FIG03.oracle)
 FIG05 = Setting(100, 2, 2.0, 2.0, 100.0, 10.0, oracle="fig05_2d_mu10_sigma100", twin=FIG03.oracle)
 FIG06 = Setting(100, 2, 5.0, 2.0, 10.0, oracle="fig06_2d_hard")
-_SHARP, _FLAT = (
-    {d: name.format(d) for d in (30, 70, 100)} for name in ("fig07_hd_d{}_sigma1", "fig08_hd_d{}_sigma30")
-)
+_SHARP, _FLAT = ({d: name.format(d) for d in (30, 70, 100)} for name in ("fig07_hd_d{}_sigma1", "fig08_hd_d{}_sigma30"))
 FIG07 = {f"d = {d}": Setting(500, d, 2.0, 0.0, 1.0, oracle=_SHARP[d], twin=_FLAT[d]) for d in (30, 70, 100)}
 FIG08 = {f"d = {d}": Setting(500, d, 2.0, 0.0, 30.0, oracle=_FLAT[d], twin=_SHARP[d]) for d in (30, 70, 100)}
 # The caption says σ0 = 10; the authors' script ran σ0 = 1. Both are computed, the caption's is drawn.
-_CAPTION, _SCRIPT = (
-    {s: f"fig09_hd_s{s}_{name}" for s in (1, 3, 5)} for name in ("sigma10_paper", "sigma1_code")
-)
-FIG09 = {
-    f"s = {s}": Setting(200, 100, float(s), 0.0, 10.0, oracle=_CAPTION[s], twin=_SCRIPT[s]) for s in (1, 3, 5)
-}
+_CAPTION, _SCRIPT = ({s: f"fig09_hd_s{s}_{name}" for s in (1, 3, 5)} for name in ("sigma10_paper", "sigma1_code"))
+FIG09 = {f"s = {s}": Setting(200, 100, float(s), 0.0, 10.0, oracle=_CAPTION[s], twin=_SCRIPT[s]) for s in (1, 3, 5)}
 FIG09_SCRIPT = {
     f"s = {s}": Setting(200, 100, float(s), 0.0, 1.0, oracle=_SCRIPT[s], twin=_CAPTION[s]) for s in (1, 3, 5)
 }
-FIG10 = {
-    f"c = {c}": Setting(200, 100, 2.0, float(c), 10.0, oracle=f"fig10_hd_c{c}_sigma10") for c in (0, 1, 2)
-}
+FIG10 = {f"c = {c}": Setting(200, 100, 2.0, float(c), 10.0, oracle=f"fig10_hd_c{c}_sigma10") for c in (0, 1, 2)}
 FIG11 = Setting(300, 2, 5.0, 2.0, 10.0, oracle="fig11_2d_N300")
 FIG14, FIG15, FIG16 = (
     Setting(100, 2, float(s), 1.0, 10.0, seed=1, oracle=f"fig{figure}_2d_s{s}")

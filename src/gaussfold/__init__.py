@@ -25,7 +25,24 @@ _HOMES = {
 }
 _MODULES = ("batch", "data", "dynamics", "likelihoods", "metrics", "rules")
 
-__all__ = ["__version__", *_HOMES, *_MODULES]  # noqa: PLE0604 - strings all
+__all__ = [
+    "DenseGaussian",
+    "FoldResult",
+    "StreamingClassifier",
+    "StreamingPoissonRegressor",
+    "StreamingRegressor",
+    "__version__",
+    "batch",
+    "data",
+    "dynamics",
+    "fold",
+    "likelihoods",
+    "load",
+    "metrics",
+    "rules",
+    "save",
+    "sweep",
+]
 
 if TYPE_CHECKING:
     from gaussfold import batch, data, dynamics, likelihoods, metrics, rules
@@ -43,7 +60,8 @@ def __getattr__(name: str) -> object:
     elif name in _HOMES:
         value = getattr(importlib.import_module(_HOMES[name]), name)
     else:
-        raise AttributeError(f"module 'gaussfold' has no attribute {name!r}")
+        msg = f"module 'gaussfold' has no attribute {name!r}"
+        raise AttributeError(msg)
     globals()[name] = value
     return value
 

@@ -7,25 +7,26 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gaussfold.beliefs.trace import Trace
+from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.observations import check
 from gaussfold.protocols import Likelihood
 from gaussfold.rules import check_defined, resolve, resolve_at
 from gaussfold.rules.at import At
 from gaussfold.rules.catalogue import AnyRule
-from gaussfold.types import ArrayLike
+from gaussfold.rules.visit import visit
+from gaussfold.types import Array, ArrayLike, Moments
 
 FoldResult = Trace
 """Per row, *before* learning it: ``mean`` and ``variance`` of f = x'θ and ``log_predictive``; and the sites."""
 
 
 class Recipe(NamedTuple):
-    """A likelihood, a rule and an at that go together, and how the engine reads them."""
+    """A likelihood, a rule and an at that go together, and how the engine reads them (None: it cannot)."""
 
     likelihood: Likelihood
     rule: AnyRule
     at: At
-    program: tuple[int, float, float, int, float, int]
+    program: tuple[int, float, float, int, float, int] | None
 
 
 @lru_cache(maxsize=256)
@@ -33,12 +34,8 @@ def recipe_of(likelihood: Likelihood, rule: str | AnyRule, at: str | At) -> Reci
     """Resolve names once, at the door, and refuse what is not defined."""
     rule, at = resolve(rule), resolve_at(at)
     check_defined(rule, at, likelihood)
-    if likelihood.kernel is None:
-        raise ValueError(
-            f"likelihood={likelihood!r} has no compiled kernel; streaming takes the built-in likelihoods of "
-            "gaussfold.likelihoods"
-        )
-    return Recipe(likelihood, rule, at, (*likelihood.kernel, rule.code, rule.alpha, at.code))
+    kernel = likelihood.kernel
+    return Recipe(likelihood, rule, at, None if kernel is None else (*kernel, rule.code, rule.alpha, at.code))
 
 
 def fold(
@@ -63,7 +60,7 @@ def fold(
     belief
         For example :class:`gaussfold.DenseGaussian`.
     likelihood
-        From :mod:`gaussfold.likelihoods`.
+        From :mod:`gaussfold.likelihoods`, or your own: a subclass of ``likelihoods.ScalarLikelihood`` (in Python, slower).
     X, y
         Rows (array or sparse matrix) and labels. A NaN label means: predict, don't learn.
     rule
@@ -87,15 +84,58 @@ def fold(
     >>> print(belief.mean, belief.cov, result.variance)
     [0.5] [[0.33333333]] [1. 0.5]
     """
-    recipe = recipe_of(likelihood, rule, at)
+    recipe = recipe_of(likelihood, rule, at)  # type: ignore[arg-type]
+    if recipe.program is not None and sample_weight is None and dynamics is None and _is_row(X, y):
+        quick: FoldResult | None = _absorb_row(belief, X, y, recipe)
+        if quick is not None:
+            return quick
     rows, labels, weight = check(likelihood, X, y, belief.dim, sample_weight)
+    if recipe.program is None:
+        return _fold_in_python(belief, recipe, rows, labels, weight, dynamics)
     trace: FoldResult = belief.absorb_stream(
         rows, labels, weight, recipe.program, dynamics=dynamics, block_size=block_size
     )
     return trace
 
 
-def replay(belief: Any, X: Any, trace: FoldResult) -> None:
-    """Absorb the sites of a pass as they are: rebuilds a posterior from its prior and its sites."""
-    for x, precision, shift in zip(np.asarray(X), trace.site_precision, trace.site_shift, strict=True):
-        belief.absorb(x, float(precision), float(shift))
+def _is_row(X: Any, y: Any) -> bool:
+    """One row that needs no conversion: the case where checks in Python would cost more than the update."""
+    return (
+        type(X) is np.ndarray
+        and type(y) is np.ndarray
+        and X.dtype == np.float64
+        and X.ndim == 2
+        and X.shape[0] == 1
+        and y.shape == (1,)
+        and y.dtype.kind in "fiub"
+    )
+
+
+def _absorb_row(belief: Any, X: Any, y: Any, recipe: Recipe) -> FoldResult | None:
+    absorb_row = getattr(belief, "absorb_row", None)
+    if absorb_row is None or X.shape[1] != belief.dim:
+        return None
+    trace: FoldResult | None = absorb_row(np.ascontiguousarray(X), float(y[0]), recipe.program)
+    return trace
+
+
+def _fold_in_python(belief: Any, recipe: Recipe, rows: Any, labels: Array, weight: Array, dynamics: Any) -> FoldResult:
+    """The fold as DESIGN §1 tells it, row by row: for likelihoods written in Python."""
+    worked = belief.copy()
+    trace = Trace.empty(labels.size)
+    for i, (y, w) in enumerate(zip(labels, weight, strict=True)):
+        learn = not np.isnan(y) and w > 0.0
+        if learn and dynamics is not None:
+            dynamics.tick(worked)
+        x = np.asarray(rows[i].toarray().ravel() if hasattr(rows, "toarray") else rows[i])
+        mean, variance = worked.marginal(x[None])
+        trace.mean[i], trace.variance[i] = mean[0], variance[0]
+        trace.log_predictive[i] = recipe.likelihood.log_predictive(y, Moments(mean[0], variance[0]))
+        if learn and variance[0] > 0.0:
+            site = visit(recipe.rule, recipe.at, recipe.likelihood, y, w, float(mean[0]), float(variance[0]))
+            if not np.isfinite(site).all():
+                raise RowError(i)
+            worked.absorb(x, *site)
+            trace.site_precision[i], trace.site_shift[i] = site
+    belief.become(worked)
+    return trace

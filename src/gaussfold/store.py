@@ -13,9 +13,10 @@ What can be stored implements ``state() -> dict[str, ndarray]`` and either
 
 Layout of a file, format version 1::
 
-    metadata["gaussfold"]         JSON: {"format", "kind", "version", "fortran", "model"}
-    metadata["gaussfold.sha256"]  digest of that text, then of each array's name, dtype, shape, bytes
-    tensors                       state(), C order; "fortran" lists the arrays that were Fortran-ordered
+    metadata["gaussfold"]  JSON: {"format", "kind", "version", "fortran", "model", "sha256"}
+    tensors                state(), C order; "fortran" lists the arrays that were Fortran-ordered
+
+``sha256`` covers the rest of that header and each array's name, dtype, shape and bytes.
 """
 
 from __future__ import annotations
@@ -67,8 +68,7 @@ MIGRATIONS: dict[int, Migration] = {}
 
 _RESTORE = "restore it from a copy, or save the model again"
 _OTHER_FILE = "give the path of a file written by gaussfold.save"
-_HEADER_KEY = "gaussfold"
-_DIGEST_KEY = "gaussfold.sha256"
+_KEY = "gaussfold"
 _DTYPES = (
     *("float64", "float32", "float16", "bool"),
     *("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"),
@@ -124,9 +124,9 @@ def load(path: str | os.PathLike[str]) -> Any:
         version. The message says which.
     """
     file = Path(path)
-    text, digest, arrays = _read(file)
+    text, arrays = _read(file)
     header = _parse(file, text)
-    if digest != _digest(text, arrays):
+    if header["sha256"] != _digest(header, arrays):
         raise _refusal(file, "its contents do not match its checksum: it was altered or damaged", _RESTORE)
     return _build(file, header, arrays)
 
@@ -170,23 +170,24 @@ def _serialise(model: Any) -> bytes:
         "model": header,
     }
     try:
-        text = json.dumps(document)
+        document = json.loads(json.dumps(document))
     except (TypeError, ValueError) as error:
         msg = f"model: a parameter of {kind} cannot be JSON ({error}); use plain numbers and strings"
         raise StoreError(msg) from error
     # safetensors copies raw memory, whatever the strides: it must get C order and native bytes.
     plain = {name: np.asarray(a, a.dtype.newbyteorder("="), order="C") for name, a in arrays.items()}
-    metadata = {_HEADER_KEY: text, _DIGEST_KEY: _digest(text, plain)}
-    return bytes(to_bytes(plain, metadata=metadata))
+    document["sha256"] = _digest(document, plain)
+    return bytes(to_bytes(plain, metadata={_KEY: json.dumps(document)}))
 
 
 def _is_fortran(array: np.ndarray[Any, Any]) -> bool:
     return bool(array.flags.f_contiguous and not array.flags.c_contiguous)
 
 
-def _digest(text: str, arrays: Mapping[str, np.ndarray[Any, Any]]) -> str:
-    """SHA-256 of the header text and of every array with its name, dtype and shape."""
-    hasher = hashlib.sha256(text.encode())
+def _digest(header: Header, arrays: Mapping[str, np.ndarray[Any, Any]]) -> str:
+    """SHA-256 of the header and of every array with its name, dtype and shape."""
+    covered = {name: value for name, value in header.items() if name != "sha256"}
+    hasher = hashlib.sha256(json.dumps(covered, sort_keys=True).encode())
     for name in sorted(arrays):
         array = arrays[name]
         hasher.update(f"\n{name!r} {array.dtype.name} {array.shape}\n".encode())
@@ -204,8 +205,8 @@ def _check_target(target: Path) -> None:
         raise _refusal(target, "it is not a regular file", "give the name of a file to create or replace")
 
 
-def _read(file: Path) -> tuple[str, str, Arrays]:
-    """Header text, stored digest and arrays, in C order and owned by the caller."""
+def _read(file: Path) -> tuple[str, Arrays]:
+    """Header text and arrays, these in C order and owned by the caller."""
     if not file.exists():
         msg = f"path: {str(file)!r} does not exist; give the path of a file written by gaussfold.save"
         raise MissingFileError(msg)
@@ -217,13 +218,13 @@ def _read(file: Path) -> tuple[str, str, Arrays]:
     try:
         with safe_open(file, framework="np") as content:
             metadata = content.metadata() or {}
-            if _HEADER_KEY not in metadata or _DIGEST_KEY not in metadata:
-                raise _refusal(file, f"a safetensors file without {_HEADER_KEY!r} metadata", _OTHER_FILE)
+            if _KEY not in metadata:
+                raise _refusal(file, f"a safetensors file without {_KEY!r} in its metadata", _OTHER_FILE)
             names = list(content.keys())
             arrays = {name: np.array(content.get_tensor(name), order="C") for name in names}
     except SafetensorError as error:
         raise _refusal(file, f"truncated, damaged or no safetensors file ({error})", _RESTORE) from error
-    return metadata[_HEADER_KEY], metadata[_DIGEST_KEY], arrays
+    return metadata[_KEY], arrays
 
 
 def _parse(file: Path, text: str) -> Header:
@@ -231,7 +232,7 @@ def _parse(file: Path, text: str) -> Header:
     damaged = _refusal(file, "its header is damaged", _RESTORE)
     try:
         header = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise damaged from error
     if not isinstance(header, dict) or type(header.get("format")) is not int:
         raise damaged
@@ -240,7 +241,7 @@ def _parse(file: Path, text: str) -> Header:
         found = f"format {version}, written by gaussfold {header.get('version')}"
         limits = f"this is gaussfold {gaussfold.__version__}, which reads formats {oldest} to {FORMAT}"
         raise _refusal(file, f"{found}; {limits}", "upgrade gaussfold")
-    if version < oldest or not {"kind", "fortran", "model"} <= header.keys():
+    if version < oldest or not {"kind", "fortran", "model", "sha256"} <= header.keys():
         raise damaged
     return header
 

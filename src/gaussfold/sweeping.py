@@ -44,14 +44,19 @@ def sweep(
     -------
     The marginals *without* each row's own site (leave-one-out, as far as the sites go), and the new sites.
     """
-    recipe = recipe_of(likelihood, rule, at)
+    recipe = recipe_of(likelihood, rule, at)  # type: ignore[arg-type]
+    if recipe.program is None:
+        msg = f"likelihood={likelihood!r} has no compiled kernel; sweeps take the families of gaussfold.likelihoods"
+        raise ValueError(msg)
     if n_sweeps < 0:
-        raise ValueError(f"n_sweeps={n_sweeps!r}: a whole number >= 0 is needed")
+        msg = f"n_sweeps={n_sweeps!r}: a whole number >= 0 is needed"
+        raise ValueError(msg)
     rows, labels, weight = check(likelihood, X, y, belief.dim, sample_weight)
     if sites.site_precision.size != labels.size:
-        raise ValueError(
-            f"sites: {sites.site_precision.size} of them for {labels.size} rows; pass the result of the fold over these rows"
+        msg = (
+            f"sites: {sites.site_precision.size} of them for {labels.size} rows; pass what the fold over them returned"
         )
+        raise ValueError(msg)
     for _ in range(n_sweeps):
         before = sites.site_precision
         sites = belief.absorb_stream(rows, labels, weight, recipe.program, sites=sites, block_size=block_size)

@@ -1,5 +1,7 @@
 """What X may be, and how bad rows are refused."""
 
+import narwhals as nw
+import narwhals.stable.v2 as stable
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -17,6 +19,8 @@ FRAMES = {
     "pandas": lambda X: pd.DataFrame(X, columns=NAMES),
     "polars": lambda X: pl.DataFrame(X, schema=NAMES),
     "pyarrow": lambda X: pa.table({name: X[:, j] for j, name in enumerate(NAMES)}),
+    "narwhals": lambda X: nw.from_native(pl.DataFrame(X, schema=NAMES)),
+    "narwhals v2": lambda X: stable.from_native(pd.DataFrame(X, columns=NAMES)),
 }
 SPARSE = {
     "csr_matrix": sp.csr_matrix,
@@ -24,12 +28,14 @@ SPARSE = {
     "csc_array": sp.csc_array,
     "coo_matrix": sp.coo_matrix,
     "lil_array": sp.lil_array,
+    "sparse pandas": lambda X: pd.DataFrame.sparse.from_spmatrix(sp.csr_matrix(X)),
 }
 PLAIN = {
     "fortran": np.asfortranarray,
     "list": lambda X: X.tolist(),
     "strided": lambda X: np.repeat(X, 2, axis=0)[::2],
     "object": lambda X: X.astype(object),
+    "pandas without names": pd.DataFrame,
 }
 
 
@@ -133,6 +139,8 @@ def test_lazy_and_ambiguous_frames_are_refused(data):
     X, y = data
     with pytest.raises(ValueError, match=r"X is a lazy frame; collect it first"):
         StreamingClassifier().fit(FRAMES["polars"](X).lazy(), y)
+    with pytest.raises(ValueError, match=r"X is a lazy frame; collect it first"):
+        StreamingClassifier().fit(FRAMES["narwhals"](X).lazy(), y)
     with pytest.raises(ValueError, match="more than one column named 'age'"):
         StreamingClassifier().fit(pd.DataFrame(X, columns=["age", "age", "b", "c"]), y)
 

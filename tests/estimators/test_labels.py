@@ -30,6 +30,7 @@ def encoded(y, classes=None):
         (np.array([3, 1, 2], dtype=np.uint8), [1, 2, 3], [2, 0, 1]),
         (np.array(["x", "y"], dtype=object), ["x", "y"], [0, 1]),
         (np.array([0, True], dtype=object), [0, 1], [0, 1]),
+        (np.array(["v", "u"], dtype=np.dtypes.StringDType()), ["u", "v"], [1, 0]),
         (pd.Series(["a", None, "b"]), ["a", "b"], [0, NAN, 1]),
         (pd.Series(["a", None, "b"], dtype="string"), ["a", "b"], [0, NAN, 1]),
         (pd.Series([1, None, 0], dtype="Int64"), [0, 1], [1, NAN, 0]),

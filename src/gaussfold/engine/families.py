@@ -19,8 +19,8 @@ from gaussfold.engine.special import (
 )
 
 GAUSSIAN, LOGIT, PROBIT, POISSON, STUDENT_T, NEGATIVE_BINOMIAL = range(6)
-HUGE = 700.0
-"""Exponents are clipped here: e^700 is still finite, and any solver step away from it is a large one."""
+HUGE = 709.0
+"""Exponents are clipped here: e^709 is still finite, and any solver step away from it is a large one."""
 
 
 @compiled
@@ -30,8 +30,29 @@ def bounded_exp(f: float) -> float:
 
 
 @compiled
+def explains(code: int, y: float) -> bool:
+    """Whether y is a label of the family (or missing): the compiled twin of ``Likelihood.check_labels``."""
+    if math.isnan(y):
+        return True
+    if code in (LOGIT, PROBIT):
+        return 0.0 <= y <= 1.0
+    if code in (POISSON, NEGATIVE_BINOMIAL):
+        return 0.0 <= y < math.inf and y == math.floor(y)
+    return -math.inf < y < math.inf
+
+
+@compiled
+def log_rising(r: float, y: float) -> float:
+    """Log Γ(y+r)/Γ(r); for large r by Stirling's series, in which the leading terms cancel on paper."""
+    if r < 200.0:
+        return math.lgamma(y + r) - math.lgamma(r)
+    tail = 1.0 / (12.0 * (r + y)) - 1.0 / (12.0 * r) - 1.0 / (360.0 * (r + y) ** 3) + 1.0 / (360.0 * r**3)
+    return y * math.log(r) + (r + y - 0.5) * math.log1p(y / r) - y + tail
+
+
+@compiled
 def log_density(code: int, p0: float, p1: float, y: float, f: float) -> float:
-    """log p(y|f), soft labels included for the Bernoulli families."""
+    """Log p(y|f), soft labels included for the Bernoulli families."""
     if code == GAUSSIAN:
         z = (y - f) / p0
         return -0.5 * z * z - math.log(p0) - LOG_SQRT_2PI
@@ -51,14 +72,11 @@ def log_density(code: int, p0: float, p1: float, y: float, f: float) -> float:
         const = math.lgamma(0.5 * (p0 + 1.0)) - math.lgamma(0.5 * p0) - 0.5 * math.log(p0 * math.pi) - math.log(p1)
         return const - 0.5 * (p0 + 1.0) * math.log1p(z * z / p0)
     g = f - math.log(p0)
-    const = math.lgamma(y + p0) - math.lgamma(p0) - math.lgamma(y + 1.0)
-    return const + y * g - (y + p0) * softplus(g)
+    return log_rising(p0, y) - math.lgamma(y + 1.0) + y * g - (y + p0) * softplus(g)
 
 
 @compiled
-def derivatives(
-    code: int, p0: float, p1: float, y: float, f: float
-) -> tuple[float, float, float, float]:
+def derivatives(code: int, p0: float, p1: float, y: float, f: float) -> tuple[float, float, float, float]:
     """The first four derivatives of log p(y|f) with respect to f."""
     if code == GAUSSIAN:
         return (y - f) / (p0 * p0), -1.0 / (p0 * p0), 0.0, 0.0

@@ -48,7 +48,7 @@ def logistic_moments(m: float, v: float) -> tuple[float, float, float, float, fl
     d3 = 0.0
     if s < WIDE:
         h = min(0.5, 0.52 / s) if s > 0.0 else 0.5
-        n = int(math.ceil(REACH / h))
+        n = math.ceil(REACH / h)
         z = -n * h
         e = math.exp(-(mu + s * z))
         e_ratio = math.exp(-s * h)
@@ -96,6 +96,30 @@ def probit_moments(m: float, v: float) -> tuple[float, float, float, float, floa
 
 
 @compiled
+def logistic_mean_variance(m: float, v: float) -> float:
+    """Var σ(f), from deviations σ(f) - σ(m), which do not cancel for small v as E σ² - (E σ)² does."""
+    s = math.sqrt(v)
+    if s >= WIDE:
+        p, q, d, _, _ = logistic_moments(m, v)
+        return max(p * q - d, 0.0)
+    h = min(0.5, 0.52 / s) if s > 0.0 else 0.5
+    n = math.ceil(REACH / h)
+    below = sigmoid(-m)
+    mass = 0.0
+    first = 0.0
+    second = 0.0
+    for i in range(-n, n + 1):
+        away = s * i * h
+        w = math.exp(-0.5 * (i * h) ** 2)
+        change = -sigmoid(m + away) * below * math.expm1(-away)
+        mass += w
+        first += w * change
+        second += w * change * change
+    first /= mass
+    return max(second / mass - first * first, 0.0)
+
+
+@compiled
 def expected_softplus(m: float, v: float) -> float:
     """E log(1+e^f)."""
     s = math.sqrt(v)
@@ -103,7 +127,7 @@ def expected_softplus(m: float, v: float) -> float:
     total = 0.0
     if s < WIDE:
         h = min(0.5, 0.52 / s) if s > 0.0 else 0.5
-        n = int(math.ceil(REACH / h))
+        n = math.ceil(REACH / h)
         mass = 0.0
         for i in range(-n, n + 1):
             w = math.exp(-0.5 * (i * h) ** 2)
@@ -120,7 +144,7 @@ def expected_softplus(m: float, v: float) -> float:
 
 @compiled
 def probit_scaling_root(c: float, v0: float) -> float:
-    """q = 1/k with v = v0/(1 + c k v0): the inner equation (70) of rvga for fixed σ'(a), a cubic in q.
+    """Q = 1/k with v = v0/(1 + c k v0): the inner equation (70) of rvga for fixed σ'(a), a cubic in q.
 
     β²(q²-1)(q+C) = v0 q with C = c v0. Convex for q > 0, so Newton from an upper bound only descends.
     """
@@ -165,7 +189,8 @@ def logistic_root(a_plus: float, b: float, m0: float, v0: float, shrink: bool) -
     a = min(max(a, low), high)
     q = 1.0
     n = 0
-    for n in range(1, 101):
+    while n < 100:
+        n += 1
         s_up = sigmoid(a)
         s_down = sigmoid(-a)
         slope = sigmoid_slope(a)

@@ -24,6 +24,9 @@ def expected(
     first = np.empty(y.size)
     second = np.empty(y.size)
     for i in range(y.size):
+        if np.isnan(y[i]):
+            value[i] = first[i] = second[i] = np.nan
+            continue
         value[i] = expected_log_density(code, p0, p1, y[i], m[i], v[i])
         first[i], second[i], _, _ = expected_derivatives(code, p0, p1, y[i], m[i], v[i])
     return value, first, second
@@ -31,7 +34,7 @@ def expected(
 
 @compiled
 def log_predictive(code: int, p0: float, p1: float, y: np.ndarray, m: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """log E p(y|f), row by row."""
+    """Log E p(y|f), row by row."""
     out = np.empty(y.size)
     for i in range(y.size):
         out[i] = _log_predictive(code, p0, p1, y[i], m[i], v[i])

@@ -31,9 +31,7 @@ MAX_EDGES = 256
 
 
 @compiled
-def _graded_edges(
-    center: float, length: float, low: float, high: float, edges: np.ndarray, count: int
-) -> int:
+def _graded_edges(center: float, length: float, low: float, high: float, edges: np.ndarray, count: int) -> int:
     """Append center, center ± length·{1, 2, 4, ...} inside (low, high)."""
     if low < center < high and count < edges.size:
         edges[count] = center
@@ -136,14 +134,15 @@ def tilted_mode(
         w = wright_omega(log_scale + a)
         m = a - w if w < 1.0 else math.log(w) - log_scale  # w = v0 power e^m: the form that does not cancel
         return m, v0 / (1.0 + w), 1
-    d1, d2, d3, d4 = derivatives(code, p0, p1, y, m0)
+    d1, d2, _, _ = derivatives(code, p0, p1, y, m0)
     low = min(m0, m0 + v0 * power * d1)
     high = max(m0, m0 + v0 * power * d1)
     low -= 1e-9 * (1.0 + abs(low))
     high += 1e-9 * (1.0 + abs(high))
     m = m0
     n = 0
-    for n in range(1, 101):
+    while n < 100:
+        n += 1
         residual = m - m0 - v0 * power * d1
         if residual > 0.0:
             high = m
@@ -153,64 +152,75 @@ def tilted_mode(
         noise = 2.3e-16 * (abs(m) + abs(m0) + v0 * power * abs(d1))
         done = abs(residual) <= noise or abs(target - m) <= 1e-15 * abs(m)
         m = target if done or low <= target <= high else 0.5 * (low + high)
-        d1, d2, d3, d4 = derivatives(code, p0, p1, y, m)
+        d1, d2, _d3, _d4 = derivatives(code, p0, p1, y, m)
         if done:
             break
     return m, v0 / (1.0 - v0 * power * d2), n
 
 
 @compiled
-def _log_integrand(
-    code: int, p0: float, p1: float, y: float, power: float, m: float, v: float, f: float
-) -> float:
-    return power * log_density(code, p0, p1, y, f) - 0.5 * (f - m) * (f - m) / v
+def _log_integrand(code: int, p0: float, p1: float, y: float, power: float, m: float, v: float, t: float) -> float:
+    """Log of N(f|m, v) p(y|f)^power up to a constant, at f = m + t: the Gaussian sees t unrounded."""
+    return power * log_density(code, p0, p1, y, m + t) - 0.5 * t * t / v
+
+
+@compiled
+def _tilted_panels(
+    code: int, p0: float, p1: float, y: float, power: float, m: float, v: float, edges: np.ndarray
+) -> tuple[int, float]:
+    """Panel edges (offsets from m) that cover the tilted density, and the offset of its mode or of y's lump."""
+    s = math.sqrt(v)
+    center, length = landmark(code, p0, p1, y)
+    center -= m
+    if code == STUDENT_T:
+        # Two lumps, one around m with the Gaussian's width and one around y with the likelihood's, tilted.
+        steep = 0.5 * length if center == 0.0 else min(0.5 * length, 4.0 * v / abs(center))
+        low = min(-(REACH + 1.5) * s, center - 60.0 * length)
+        high = max((REACH + 1.5) * s, center + 60.0 * length)
+        low = max(low, -(abs(center) + 45.0 * s))
+        high = min(high, abs(center) + 45.0 * s)
+        edges[0] = low
+        edges[1] = high
+        count = _graded_edges(0.0, 0.8 * s, low, high, edges, 2)
+        for z in (-6.0, -4.0, -2.0, 2.0, 4.0, 6.0):
+            edges[count] = z * s
+            count += 1
+        return _graded_edges(center, steep, low, high, edges, count), center
+    mode, variance, _ = tilted_mode(code, p0, p1, y, power, m, v)
+    mode -= m
+    spread = math.sqrt(variance)
+    top = _log_integrand(code, p0, p1, y, power, m, v, mode)
+    low = mode - 2.0 * spread
+    for _ in range(200):
+        if not _log_integrand(code, p0, p1, y, power, m, v, low) > top - 40.0:
+            break
+        low = mode - 1.6 * (mode - low)
+    high = mode + 2.0 * spread
+    for _ in range(200):
+        if not _log_integrand(code, p0, p1, y, power, m, v, high) > top - 40.0:
+            break
+        high = mode + 1.6 * (high - mode)
+    edges[0] = low
+    edges[1] = high
+    count = _graded_edges(mode, 0.8 * spread, low, high, edges, 2)
+    return _graded_edges(center, 0.5 * length, low, high, edges, count), mode
 
 
 @compiled
 def tilted_moments(
     code: int, p0: float, p1: float, y: float, power: float, m: float, v: float
 ) -> tuple[float, float, float, float, float]:
-    """Of the tilted density N(f|m, v) p(y|f)^power / Z: (log Z, ∂ log Z/∂m, ∂² log Z/∂m², mean, variance).
+    """Of the tilted density N(f|m, v) p(y|f)^power / Z: (log Z, ∂ log Z/∂m, ∂² log Z/∂m², mean - m, variance).
 
     The derivatives come as E_t[l'] and E_t[l''] + Var_t[l'] (l = power · log p), which do not cancel for
     small v as (mean - m)/v would.
     """
-    s = math.sqrt(v)
-    center, length = landmark(code, p0, p1, y)
     edges = np.empty(MAX_EDGES)
-    if code == STUDENT_T:
-        # Tails are polynomial: all the mass lies where the Gaussian's does, in up to two lumps.
-        low = m - (REACH + 1.5) * s
-        high = m + (REACH + 1.5) * s
-        mode = m
-        spread = s
-    else:
-        mode, variance, _ = tilted_mode(code, p0, p1, y, power, m, v)
-        spread = math.sqrt(variance)
-        top = _log_integrand(code, p0, p1, y, power, m, v, mode)
-        low = mode - 2.0 * spread
-        for _ in range(200):
-            if not _log_integrand(code, p0, p1, y, power, m, v, low) > top - 40.0:
-                break
-            low = mode - 1.6 * (mode - low)
-        high = mode + 2.0 * spread
-        for _ in range(200):
-            if not _log_integrand(code, p0, p1, y, power, m, v, high) > top - 40.0:
-                break
-            high = mode + 1.6 * (high - mode)
-    edges[0] = low
-    edges[1] = high
-    count = _graded_edges(mode, 0.8 * spread, low, high, edges, 2)
-    count = _graded_edges(center, 0.5 * length, low, high, edges, count)
-    if code == STUDENT_T:
-        for z in (-6.0, -4.0, -2.0, 2.0, 4.0, 6.0):
-            if count < MAX_EDGES:
-                edges[count] = m + z * s
-                count += 1
+    count, mode = _tilted_panels(code, p0, p1, y, power, m, v, edges)
     knots = np.sort(edges[:count])
     peak = _log_integrand(code, p0, p1, y, power, m, v, mode)
-    if code == STUDENT_T and low < y < high:
-        peak = max(peak, _log_integrand(code, p0, p1, y, power, m, v, y))
+    for k in range(count):
+        peak = max(peak, _log_integrand(code, p0, p1, y, power, m, v, knots[k]))
     mass = 0.0
     g1 = 0.0
     g2 = 0.0
@@ -223,17 +233,17 @@ def tilted_moments(
             continue
         mid = 0.5 * (knots[k + 1] + knots[k])
         for j in range(12):
-            f = mid + half * LEGENDRE_NODES[j]
-            w = half * LEGENDRE_WEIGHTS[j] * math.exp(_log_integrand(code, p0, p1, y, power, m, v, f) - peak)
-            d1, d2, _, _ = derivatives(code, p0, p1, y, f)
+            t = mid + half * LEGENDRE_NODES[j]
+            w = half * LEGENDRE_WEIGHTS[j] * math.exp(_log_integrand(code, p0, p1, y, power, m, v, t) - peak)
+            d1, d2, _, _ = derivatives(code, p0, p1, y, m + t)
             d1 *= power
             mass += w
             g1 += w * d1
             g2 += w * d1 * d1
             h1 += w * power * d2
-            f1 += w * (f - mode)
-            f2 += w * (f - mode) * (f - mode)
-    log_z = peak + math.log(mass) - LOG_SQRT_2PI - math.log(s)
+            f1 += w * (t - mode)
+            f2 += w * (t - mode) * (t - mode)
+    log_z = peak + math.log(mass) - LOG_SQRT_2PI - 0.5 * math.log(v)
     g1 /= mass
     f1 /= mass
     return log_z, g1, h1 / mass + g2 / mass - g1 * g1, mode + f1, f2 / mass - f1 * f1

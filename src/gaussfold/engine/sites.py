@@ -103,7 +103,17 @@ def _start(
 
 @compiled
 def _site_with_slopes(
-    code: int, p0: float, p1: float, rule: int, alpha: float, y: float, w: float, m: float, v: float, m0: float, v0: float
+    code: int,
+    p0: float,
+    p1: float,
+    rule: int,
+    alpha: float,
+    y: float,
+    w: float,
+    m: float,
+    v: float,
+    m0: float,
+    v0: float,
 ) -> tuple[float, float, float, float, float, float]:
     """(J, H) and their derivatives with respect to m and log v; analytic for newton and vi (Price's theorem)."""
     if rule == NEWTON:
@@ -375,7 +385,7 @@ def visit(
         h = -w / (p0 * p0)
         v = v0 / (1.0 - v0 * h)
         j = v / v0 * w * (y - m0) / (p0 * p0)
-        if at == EXTRAGRADIENT_PRINTED or at == EXTRAGRADIENT_MEAN_ONLY:
+        if at in (EXTRAGRADIENT_PRINTED, EXTRAGRADIENT_MEAN_ONLY):
             j *= v / v0
         return j, h, m0 + v0 * j, v, 1
     if at == POSTERIOR and not (rule == EP and alpha == 1.0):

@@ -64,7 +64,7 @@ def inverse_mills(f: float) -> tuple[float, float]:
 
 @compiled
 def log_normal_cdf(f: float) -> float:
-    """log Φ(f)."""
+    """Log Φ(f)."""
     if f > -5.0:
         return math.log1p(-0.5 * math.erfc(f / SQRT2)) if f > 0.0 else math.log(normal_cdf(f))
     return -0.5 * f * f - LOG_SQRT_2PI - math.log(inverse_mills(f)[0])

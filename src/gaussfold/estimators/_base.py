@@ -13,12 +13,13 @@ from gaussfold import rules
 from gaussfold.estimators import settings, storage, validation
 from gaussfold.estimators._readout import Readout
 from gaussfold.folding import FoldResult, fold
+from gaussfold.lookback import Lookback
 from gaussfold.protocols import Likelihood
 from gaussfold.sweeping import sweep
 from gaussfold.types import Array, ArrayLike
 
 _LEARNED = (
-    "_beliefs", "_likelihood", "_loss", "_noise", "_parameters", "_rng", "_settings",
+    "_beliefs", "_likelihood", "_lookbacks", "_loss", "_noise", "_parameters", "_rng", "_settings",
     "classes_", "feature_names_in_", "n_features_in_", "n_observations_",
 )  # fmt: skip
 
@@ -28,6 +29,7 @@ class StreamingEstimator(Readout):
 
     # Set by the first call that learns; `_LEARNED` lists them for `fit`, which forgets them.
     _likelihood: Likelihood
+    _lookbacks: list[Lookback]
     _noise: Any = None
     _parameters: dict[str, Any]
     _settings: settings.Settings
@@ -102,9 +104,7 @@ class StreamingEstimator(Readout):
         """
         return self._absorb(X, y, sample_weight)
 
-    def _absorb(
-        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike, classes: ArrayLike = None
-    ) -> Self:
+    def _absorb(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike, classes: ArrayLike = None) -> Self:
         with validation.whole_or_nothing(self):
             X = self._continue(X)
             targets = self._targets(y, X.shape[0], classes)
@@ -120,9 +120,7 @@ class StreamingEstimator(Readout):
             raise ValueError(msg)
         dynamics = self._settings.dynamics
         if dynamics is None:
-            msg = (
-                "forget(ticks) needs forgetting < 1 or drift_std > 0; this model was told to keep everything"
-            )
+            msg = "forget(ticks) needs forgetting < 1 or drift_std > 0; this model was told to keep everything"
             raise ValueError(msg)
         for belief in self._beliefs:
             dynamics.tick(belief, ticks)
@@ -190,6 +188,9 @@ class StreamingEstimator(Readout):
         return validation.rows(self, X, reset=False)
 
     def _check_refine(self, refine: int) -> None:
+        if refine and self._settings.second_look:
+            msg = f"refine={refine} and second_look={self._settings.second_look}: both look again, use one"
+            raise ValueError(msg)
         if refine and self._settings.dynamics is not None and self._settings.ticks_per_row:
             msg = (
                 f"refine={refine} needs forgetting=1.0 and drift_std=0.0: "
@@ -206,6 +207,7 @@ class StreamingEstimator(Readout):
         """Fold the rows in. Everything has been checked; from here on only `fold` could fail."""
         if not self.__sklearn_is_fitted__():
             beliefs = [self._settings.prior() for _ in targets]
+            self._lookbacks = [Lookback(self._settings.second_look) for _ in targets if self._settings.second_look]
         elif len(targets) == 1:
             beliefs = self._beliefs
         else:  # if the second class failed, the first must not have moved
@@ -234,11 +236,18 @@ class StreamingEstimator(Readout):
             "sample_weight": weight,
             "block_size": self._settings.block_size,
         }
-        dynamics = self._settings.dynamics if self._settings.ticks_per_row else None
-        results = [
-            fold(belief, self._likelihood, design, target, dynamics=dynamics, **options)
-            for belief, target in heads
-        ]
+        if self._lookbacks:
+            memories = [memory.copy() for memory in self._lookbacks]
+            results = [
+                memory.fold(belief, self._likelihood, design, target, **options)
+                for memory, (belief, target) in zip(memories, heads, strict=True)
+            ]
+            self._lookbacks = memories
+        else:
+            dynamics = self._settings.dynamics if self._settings.ticks_per_row else None
+            results = [
+                fold(belief, self._likelihood, design, target, dynamics=dynamics, **options) for belief, target in heads
+            ]
         if refine:
             for (belief, target), sites in zip(heads, results, strict=True):
                 sweep(belief, self._likelihood, design, target, sites, n_sweeps=refine, **options)

@@ -64,6 +64,10 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
         How the logistic function is integrated: to rounding error, or by the closed form of rvga (58).
     block_size : int, default=None
         Rows per block inside `fold`. It changes the speed, not the result.
+    second_look : int, default=0
+        Keep so many rows after they were learned and visit each once more before it is let go: closer to the batch
+        optimum (about four times with twice as many rows as weights), for twice the work. Not with forgetting,
+        drift or refine.
 
     Attributes
     ----------
@@ -134,6 +138,7 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
         tick: str = "observation",
         expectation: str = "quadrature",
         block_size: int | None = None,
+        second_look: int = 0,
     ) -> None:
         self.covariance = covariance
         self.rank = rank
@@ -151,6 +156,7 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
         self.tick = tick
         self.expectation = expectation
         self.block_size = block_size
+        self.second_look = second_look
 
     def partial_fit(  # type: ignore[override] # scikit-learn's order: classes before sample_weight
         self, X: ArrayLike, y: ArrayLike, classes: ArrayLike = None, sample_weight: ArrayLike = None
@@ -244,9 +250,7 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
         missing = np.isnan(codes)
         return [np.where(missing, np.nan, codes == k) for k in range(len(self.classes_))]
 
-    def _score(
-        self, results: list[FoldResult], targets: list[Array], learned: np.ndarray, weight: Array
-    ) -> Array:
+    def _score(self, results: list[FoldResult], targets: list[Array], learned: np.ndarray, weight: Array) -> Array:
         if len(results) == 1:
             return super()._score(results, targets, learned, weight)
         latent = [Moments(result.mean[learned], result.variance[learned]) for result in results]

@@ -9,9 +9,7 @@ from gaussfold.metrics import diagnose as psis
 from gaussfold.types import ArrayLike
 
 
-def diagnose(
-    model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike, n_samples: int, rng: Any
-) -> Any:
+def diagnose(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike, n_samples: int, rng: Any) -> Any:
     """See `StreamingEstimator.diagnose`."""
     if model._settings.dynamics is not None:
         msg = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import narwhals.stable.v2 as nw
+import narwhals as nw
 import numpy as np
 from sklearn.utils.validation import check_array
 
@@ -18,10 +18,14 @@ from gaussfold.types import ArrayLike
 
 def is_frame(X: ArrayLike) -> bool:
     """Whether X is a dataframe that narwhals knows: pandas, polars, pyarrow, ..."""
-    if isinstance(X, nw.LazyFrame) or nw.dependencies.is_polars_lazyframe(X):
+    if isinstance(X, nw.LazyFrame):
+        X = X.to_native()
+    if isinstance(X, nw.DataFrame):
+        return True
+    if nw.dependencies.is_polars_lazyframe(X):
         msg = "X is a lazy frame; collect it first: X.collect()"
         raise ValueError(msg)
-    return isinstance(X, nw.DataFrame) or bool(nw.dependencies.is_into_dataframe(X))
+    return bool(nw.dependencies.is_into_dataframe(X))
 
 
 def read(model: Any, X: ArrayLike, *, reset: bool) -> Any:

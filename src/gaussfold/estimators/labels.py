@@ -43,6 +43,8 @@ def read(y: ArrayLike, n_rows: int, owner: str) -> Labels:
         return Labels(y[labelled], labelled)
     if y.dtype.kind in "biuU":
         return Labels(y, np.ones(n_rows, dtype=bool))
+    if y.dtype.kind == "T":  # NumPy's strings of any length
+        y = y.astype(object)
     if y.dtype.kind != "O":
         msg = f"Unknown label type: y has dtype {y.dtype}; {_REMEDY}"
         raise ValueError(msg)
@@ -53,9 +55,7 @@ def read(y: ArrayLike, n_rows: int, owner: str) -> Labels:
 def find_classes(labels: Labels, classes: ArrayLike | None) -> np.ndarray:
     """Sort out the classes: those announced, or those the labels show."""
     if classes is not None:
-        known = (
-            np.array(classes) if not isinstance(classes, list | tuple) else np.array(classes, dtype=object)
-        )
+        known = np.array(classes) if not isinstance(classes, list | tuple) else np.array(classes, dtype=object)
         if known.ndim != 1 or known.size == 0:
             msg = f"classes must be a list of at least two class labels, got {classes!r}"
             raise ValueError(msg)

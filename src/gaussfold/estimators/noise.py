@@ -60,9 +60,7 @@ class NoiseBelief:
             scale=factor * self.scale + (1.0 - factor) * self.prior_scale,
         )
 
-    def learn(
-        self, residual: Array, variance: Array, weight: Array, factor: float = 1.0
-    ) -> tuple[Self, Array, Array]:
+    def learn(self, residual: Array, variance: Array, weight: Array, factor: float = 1.0) -> tuple[Self, Array, Array]:
         """Fold rows in, in order; return also shape and scale as they were when each row was predicted.
 
         ``residual`` and ``variance`` are y - x'μ and x'P x of each row before it was learned.

@@ -75,6 +75,10 @@ class StreamingPoissonRegressor(RegressorMixin, StreamingEstimator):  # type: ig
         Whether forgetting or drift set in before each learned row, or only when `forget` is called.
     block_size : int, default=None
         Rows per block inside `fold`. It changes the speed, not the result.
+    second_look : int, default=0
+        Keep so many rows after they were learned and visit each once more before it is let go: closer to the batch
+        optimum (about four times with twice as many rows as weights), for twice the work. Not with forgetting,
+        drift or refine.
 
     Attributes
     ----------
@@ -130,6 +134,7 @@ class StreamingPoissonRegressor(RegressorMixin, StreamingEstimator):  # type: ig
         drift_std: float = 0.0,
         tick: str = "observation",
         block_size: int | None = None,
+        second_look: int = 0,
     ) -> None:
         self.covariance = covariance
         self.rank = rank
@@ -147,6 +152,7 @@ class StreamingPoissonRegressor(RegressorMixin, StreamingEstimator):  # type: ig
         self.drift_std = drift_std
         self.tick = tick
         self.block_size = block_size
+        self.second_look = second_look
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Return the expected count (or rate) of each row, and on request how far a count may be from it.
@@ -183,9 +189,6 @@ class StreamingPoissonRegressor(RegressorMixin, StreamingEstimator):  # type: ig
         if self.dispersion is None:
             return PoissonRate() if self.target == "rate" else Poisson()
         if self.target == "rate":
-            msg = (
-                "target='rate' needs dispersion=None: "
-                "only for Poisson counts is the exposure the same as a weight"
-            )
+            msg = "target='rate' needs dispersion=None: only for Poisson counts is the exposure the same as a weight"
             raise ValueError(msg)
         return NegativeBinomial(settings.positive("dispersion", self.dispersion))

@@ -66,6 +66,10 @@ class StreamingRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[mi
         Whether forgetting or drift set in before each learned row, or only when `forget` is called.
     block_size : int, default=None
         Rows per block inside `fold`. It changes the speed, not the result.
+    second_look : int, default=0
+        Keep so many rows after they were learned and visit each once more before it is let go: closer to the batch
+        optimum (about four times with twice as many rows as weights), for twice the work. Not with forgetting,
+        drift or refine.
 
     Attributes
     ----------
@@ -133,6 +137,7 @@ class StreamingRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[mi
         drift_std: float = 0.0,
         tick: str = "observation",
         block_size: int | None = None,
+        second_look: int = 0,
     ) -> None:
         self.covariance = covariance
         self.rank = rank
@@ -152,6 +157,7 @@ class StreamingRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[mi
         self.drift_std = drift_std
         self.tick = tick
         self.block_size = block_size
+        self.second_look = second_look
 
     @property
     def noise_std_(self) -> float:
@@ -198,13 +204,9 @@ class StreamingRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[mi
     def _prepare(self) -> None:
         super()._prepare()
         learn = isinstance(self.noise_std, str)
-        self._noise = (
-            noise.NoiseBelief.from_guess(self.noise_guess, self.noise_guess_worth) if learn else None
-        )
+        self._noise = noise.NoiseBelief.from_guess(self.noise_guess, self.noise_guess_worth) if learn else None
 
-    def _score(
-        self, results: list[FoldResult], targets: list[Array], learned: np.ndarray, weight: Array
-    ) -> Array:
+    def _score(self, results: list[FoldResult], targets: list[Array], learned: np.ndarray, weight: Array) -> Array:
         if self._noise is None:
             return super()._score(results, targets, learned, weight)
         residual = targets[0][learned] - results[0].mean[learned]

@@ -28,6 +28,7 @@ class Settings:
     dynamics: Any
     ticks_per_row: bool
     block_size: int | None
+    second_look: int
 
     def prior(self) -> DenseGaussian:
         """Build the belief before any data; on demand, so that it costs no memory afterwards."""
@@ -58,6 +59,7 @@ def resolve(model: Any, n_features: int) -> Settings:
         dynamics=_dynamics(model, mean, std),
         ticks_per_row=model.tick == "observation",
         block_size=None if model.block_size is None else int(model.block_size),
+        second_look=_second_look(model),
     )
 
 
@@ -79,21 +81,25 @@ def _prior(model: Any, n_features: int) -> tuple[Array, Array]:
     return mean, std
 
 
+def _second_look(model: Any) -> int:
+    rows = whole("second_look", model.second_look, least=0)
+    if rows and (model.forgetting != 1 or model.drift_std != 0):
+        msg = f"second_look={rows} needs forgetting=1.0 and drift_std=0.0: a row that has faded has no site left"
+        raise ValueError(msg)
+    return rows
+
+
 def _dynamics(model: Any, prior_mean: Array, prior_std: Array) -> Any:
     forgetting, drift = number("forgetting", model.forgetting), number("drift_std", model.drift_std)
     if not 0 < forgetting <= 1:
-        msg = (
-            f"forgetting must be in (0, 1], got {forgetting!r} "
-            "(1 keeps everything, 0.999 remembers about 1000 rows)"
-        )
+        msg = f"forgetting must be in (0, 1], got {forgetting!r} (1 keeps everything, 0.999 remembers about 1000 rows)"
         raise ValueError(msg)
     if drift < 0:
         msg = f"drift_std must be >= 0 (0: the weights stand still), got {drift!r}"
         raise ValueError(msg)
     if forgetting < 1 and drift > 0:
         msg = (
-            f"forgetting={forgetting!r} and drift_std={drift!r} are alternatives: "
-            "leave forgetting=1.0 or drift_std=0.0"
+            f"forgetting={forgetting!r} and drift_std={drift!r} are alternatives: leave forgetting=1.0 or drift_std=0.0"
         )
         raise ValueError(msg)
     if forgetting < 1:
@@ -109,9 +115,7 @@ def per_feature(name: str, value: Any, n_features: int) -> Array:
         msg = f"{name} must be a number or one per feature, got {value!r}"
         raise ValueError(msg) from None
     if array.ndim > 1 or (array.ndim == 1 and len(array) != n_features):
-        msg = (
-            f"{name} has shape {array.shape}; it must be one number or one per feature: shape ({n_features},)"
-        )
+        msg = f"{name} has shape {array.shape}; it must be one number or one per feature: shape ({n_features},)"
         raise ValueError(msg)
     array = np.broadcast_to(array, (n_features,)).copy()
     if not np.isfinite(array).all():

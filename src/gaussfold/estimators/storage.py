@@ -10,6 +10,7 @@ import numpy as np
 from gaussfold import rules
 from gaussfold.beliefs.dense import DenseGaussian
 from gaussfold.estimators.noise import NoiseBelief
+from gaussfold.lookback import Lookback
 from gaussfold.store_codecs import decode_labels, decode_rng, encode_labels, encode_rng
 
 
@@ -28,10 +29,10 @@ def same(now: Any, before: Any) -> bool:
 def state(model: Any) -> dict[str, np.ndarray]:
     """Beliefs, counters, the noise's belief and parameters that are arrays."""
     arrays = {
-        f"belief{i}.{name}": array
-        for i, belief in enumerate(model._beliefs)
-        for name, array in belief.state().items()
+        f"belief{i}.{name}": array for i, belief in enumerate(model._beliefs) for name, array in belief.state().items()
     }
+    for i, memory in enumerate(model._lookbacks):
+        arrays |= {f"lookback{i}.{name}": array for name, array in memory.state().items()}
     arrays["progress"] = np.array([model.n_observations_, *model._loss])
     if model._noise is not None:
         arrays["noise"] = np.array(dataclasses.astuple(model._noise))
@@ -44,9 +45,7 @@ def state(model: Any) -> dict[str, np.ndarray]:
 def header(model: Any) -> dict[str, Any]:
     """Parameters that are not arrays, names, classes, random states."""
     described = {
-        "parameters": {
-            name: _plain(name, value) for name, value in model._parameters.items() if not np.ndim(value)
-        },
+        "parameters": {name: _plain(name, value) for name, value in model._parameters.items() if not np.ndim(value)},
         "random_state": encode_rng(model.random_state),
         "rng": encode_rng(model._rng),
         "n_features": int(model.n_features_in_),
@@ -76,15 +75,10 @@ def rebuild(cls: type[Any], described: dict[str, Any], arrays: dict[str, np.ndar
         model.classes_ = decode_labels(described["classes"])
     model._prepare()
     model._rng = decode_rng(described["rng"])
-    model._beliefs = [
-        DenseGaussian.from_state(
-            {
-                name.removeprefix(f"belief{i}."): array
-                for name, array in arrays.items()
-                if name.startswith(f"belief{i}.")
-            }
-        )
-        for i in range(described["n_beliefs"])
+    n_beliefs = described["n_beliefs"]
+    model._beliefs = [DenseGaussian.from_state(_part(arrays, f"belief{i}.")) for i in range(n_beliefs)]
+    model._lookbacks = [
+        Lookback.from_state(_part(arrays, f"lookback{i}.")) for i in range(n_beliefs) if model._settings.second_look
     ]
     count, *loss = arrays["progress"].tolist()
     model.n_observations_ = int(count)
@@ -92,6 +86,10 @@ def rebuild(cls: type[Any], described: dict[str, Any], arrays: dict[str, np.ndar
     if "noise" in arrays:
         model._noise = NoiseBelief(*arrays["noise"].tolist())
     return model
+
+
+def _part(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _plain(name: str, value: Any) -> Any:

@@ -71,8 +71,9 @@ def _plain_rows(model: Any, X: ArrayLike) -> bool:
 def _check_finite(X: Any, names: Any) -> None:
     values = X.data if sp.issparse(X) else X
     flat = values.ravel(order="K")
-    if math.isfinite(np.dot(flat, flat)):  # one pass, no temporary, and quick for a single row
-        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        if math.isfinite(np.dot(flat, flat)):  # one pass, no temporary, and quick for a single row
+            return
     finite = np.isfinite(values)
     if finite.all():  # the squares overflowed, the entries did not
         return
@@ -127,9 +128,7 @@ def numeric_labels(y: ArrayLike, n_rows: int, owner: str) -> Array:
         try:
             numbers[row] = float(value)
         except (ValueError, TypeError):
-            msg = (
-                f"y[{row}] = {value!r} is not a number; {owner} needs numbers (or NaN: predict, don't learn)"
-            )
+            msg = f"y[{row}] = {value!r} is not a number; {owner} needs numbers (or NaN: predict, don't learn)"
             raise ValueError(msg) from None
     return numbers
 

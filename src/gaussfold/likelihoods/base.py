@@ -158,9 +158,7 @@ class ScalarLikelihood:
         """Mean of y, its total variance, and the part of that which comes from not knowing f."""
         shape, _, latent = _flat(0.0, moments)
         if self.kernel is None:
-            mean, noise = gauss_hermite.expect(
-                lambda f: _stacked(*self.conditional(f), f), latent, self.order
-            )
+            mean, noise = gauss_hermite.expect(lambda f: _stacked(*self.conditional(f), f), latent, self.order)
             epistemic = gauss_hermite.expect(
                 lambda f: (self.conditional(f).mean - mean[:, None]) ** 2, latent, self.order
             )

@@ -103,7 +103,7 @@ class Bernoulli(ScalarLikelihood):
         return Moments(mean, np.asarray(mean * g(-f)))
 
     def quadratic_bound(self, y: ArrayLike, moments: Moments) -> tuple[Array, Array]:
-        """Slope and curvature of the tightest quadratic lower bound: Jaakkola-Jordan; for probit, curvature -1."""
+        """Slope and curvature of the tightest quadratic lower bound: Jaakkola-Jordan, or -1 for probit."""
         y, m, v = floats(y, *moments)
         if self.link == "logit":
             return links.logistic_bound(y - 0.5, np.ones_like(y), m, v)

@@ -17,14 +17,14 @@ def lower_root(matrix: Array, name: str) -> Array:
     """Lower Cholesky factor of a symmetric positive definite matrix; ``name`` is for the error message."""
     asymmetry = np.abs(matrix - matrix.T).max(initial=0.0)
     if not asymmetry <= 1e-8 * np.abs(matrix).max(initial=0.0):
-        raise ValueError(f"{name} is not symmetric (largest difference {asymmetry:.3g}); symmetrise it first")
+        msg = f"{name} is not symmetric (largest difference {asymmetry:.3g}); symmetrise it first"
+        raise ValueError(msg)
     try:
         return np.asarray(cholesky(0.5 * (matrix + matrix.T), lower=True))
     except LinAlgError:
         smallest = float(np.linalg.eigvalsh(0.5 * (matrix + matrix.T))[0])
-        raise ValueError(
-            f"{name} is not positive definite (smallest eigenvalue {smallest:.3g}); all must be above zero"
-        ) from None
+        msg = f"{name} is not positive definite (smallest eigenvalue {smallest:.3g}); all must be above zero"
+        raise ValueError(msg) from None
 
 
 def triangularise(factor: Array) -> Array:
@@ -40,7 +40,7 @@ def inverse_root(lower: Array) -> Array:
 
 
 def log_det(lower: Array) -> float:
-    """log |L L'| of a triangular root."""
+    """Log |L L'| of a triangular root."""
     return float(2.0 * np.log(np.abs(np.diag(lower))).sum())
 
 

@@ -28,6 +28,8 @@ class Diagnosis:
     """Number of draws from the belief."""
     log_evidence: float
     """Importance-sampling estimate of ``log ∫ p(y|θ) p0(θ) dθ``; trust it as far as ``khat``."""
+    kl: float
+    """Estimate of KL(belief || posterior) in nats; trust it as far as ``khat``."""
     mean: Array
     """Importance-corrected posterior mean; trust it as far as ``khat``."""
 
@@ -39,7 +41,9 @@ class Diagnosis:
     @property
     def verdict(self) -> str:
         """One line for a human."""
-        if not self.reliable:
+        if not self.reliable and self.effective_sample_size > 0.5 * self.n_samples:
+            word = "unclear, nearly all weights are alike but a few stand out; raise n_samples"
+        elif not self.reliable:
             word = "poor, the posterior is not close to this Gaussian"
         elif self.khat < 0.5:
             word = "good, this Gaussian is close to the posterior"
@@ -68,7 +72,9 @@ def diagnose(
     """Compare a belief with the posterior of all the data it was learned from, by PSIS.
 
     Draws from the belief are weighted by ``p̃(θ)/q(θ)``. The test is of the joint distribution: in many
-    dimensions small misfits add up, so k-hat can be large while every marginal is still good.
+    dimensions small misfits add up, so k-hat can be large while every marginal is still good. In few
+    dimensions it can mislead: where q is so good that most weights crowd just below a plateau, the few
+    beyond it look like a heavy tail until ``n_samples`` is large; the verdict then says "unclear".
 
     Parameters
     ----------
@@ -95,7 +101,8 @@ def diagnose(
         raise ValueError(msg)
     theta = belief.sample(n_samples, np.random.default_rng(rng))
     joint = log_joint(theta, prior, likelihood, X, y, sample_weight=sample_weight)
-    log_weights, khat = psis_log_weights(joint - belief.log_prob(theta))
+    raw = joint - belief.log_prob(theta)
+    log_weights, khat = psis_log_weights(raw)
     log_total = float(logsumexp(log_weights))
     weights = np.exp(log_weights - log_total)
     return Diagnosis(
@@ -104,5 +111,6 @@ def diagnose(
         effective_sample_size=float(1.0 / (weights @ weights)),
         n_samples=n_samples,
         log_evidence=log_total - math.log(n_samples),
+        kl=log_total - math.log(n_samples) - float(raw.mean()),
         mean=weights @ theta,
     )

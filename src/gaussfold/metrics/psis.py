@@ -83,7 +83,7 @@ def psis_khat(log_weights: ArrayLike) -> float:
     --------
     >>> u = (np.arange(10_000) + 0.5) / 10_000
     >>> psis_khat(-0.7 * np.log(u))  # w = u^-k has k = 0.7 exactly
-    0.6925
+    0.68998
     """
     return psis_log_weights(log_weights)[1]
 

@@ -101,7 +101,7 @@ def calibration_curve(
     --------
     >>> curve = calibration_curve([0, 0, 1, 1], [0.1, 0.15, 0.9, 0.6], n_bins=2)
     >>> curve.predicted, curve.observed
-    (array([0.125, 0.75]), array([0., 1.]))
+    (array([0.125, 0.75 ]), array([0., 1.]))
     """
     p = _probabilities(probability)
     if p.ndim != 1:

@@ -41,7 +41,8 @@ class Extragradient:
 
     def __post_init__(self) -> None:
         if self.form not in self._CODES:
-            raise ValueError(f"form={self.form!r}: allowed are {', '.join(map(repr, self._CODES))}")
+            msg = f"form={self.form!r}: allowed are {', '.join(map(repr, self._CODES))}"
+            raise ValueError(msg)
 
     @property
     def code(self) -> int:
@@ -59,4 +60,5 @@ def resolve_at(at: str | At) -> At:
         return at
     if isinstance(at, str) and at in _NAMES:
         return _NAMES[at]
-    raise ValueError(f"at={at!r}: allowed are {', '.join(map(repr, _NAMES))}, or an object from gaussfold.rules")
+    msg = f"at={at!r}: allowed are {', '.join(map(repr, _NAMES))}, or an object from gaussfold.rules"
+    raise ValueError(msg)

@@ -31,18 +31,22 @@ def resolve(rule: str | AnyRule) -> AnyRule:
         return rule
     if isinstance(rule, str) and rule in _NAMES:
         return _NAMES[rule]
-    raise ValueError(f"rule={rule!r}: allowed are {', '.join(map(repr, _NAMES))}, or an object from gaussfold.rules")
+    msg = f"rule={rule!r}: allowed are {', '.join(map(repr, _NAMES))}, or an object from gaussfold.rules"
+    raise ValueError(msg)
 
 
 def check_defined(rule: AnyRule, at: At, likelihood: Likelihood) -> None:
     """Refuse a combination that has no meaning, and say which ones do, before any data are seen."""
     if isinstance(rule, Quadratic) and not hasattr(likelihood, "quadratic_bound"):
-        raise ValueError(f"rule='quadratic' needs a quadratic bound, and {likelihood!r} has none; use rule='vi'")
+        msg = f"rule='quadratic' needs a quadratic bound, and {likelihood!r} has none; use rule='vi'"
+        raise ValueError(msg)
     if isinstance(rule, Newton | VI) and not likelihood.log_concave and not isinstance(at, Posterior):
-        raise ValueError(
-            f"rule={rule.name!r} at={at.name!r}: {likelihood!r} is not log-concave, so a site made there can cancel the "
-            "belief's own precision; use at='posterior', or rule 'ep', 'quadratic', 'taylor' or 'pl'"
+        msg = (
+            f"rule={rule.name!r} at={at.name!r}: {likelihood!r} is not log-concave, so a site made there can cancel "
+            "the belief's own precision; use at='posterior', or rule 'ep', 'quadratic', 'taylor' or 'pl'"
         )
+        raise ValueError(msg)
     noise = likelihood.conditional(0.0).variance if isinstance(rule, Taylor | PL) else 1.0
     if not noise < float("inf"):
-        raise ValueError(f"rule={rule.name!r}: {likelihood!r} has no finite variance (df > 2 is needed); use rule='vi'")
+        msg = f"rule={rule.name!r}: {likelihood!r} has no finite variance (df > 2 is needed); use rule='vi'"
+        raise ValueError(msg)

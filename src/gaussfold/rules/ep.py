@@ -31,16 +31,23 @@ class EP:
 
     def __post_init__(self) -> None:
         if not 0.0 < self.alpha <= 1.0:
-            raise ValueError(f"alpha={self.alpha!r} is not in (0, 1]; 1 is EP, and for the limit 0 use rule='vi'")
+            msg = f"alpha={self.alpha!r} is not in (0, 1]; 1 is EP, and for the limit 0 use rule='vi'"
+            raise ValueError(msg)
 
     def site(self, likelihood: Likelihood, y: ArrayLike, moments: Moments) -> Site:
-        """Match the first two moments of N(m, v) p(y|f)^α, by Gauss-Hermite nodes."""
+        """Match the first two moments of N(m, v) p(y|f)^α, by Gauss-Hermite nodes around its mode."""
         m, v, y = np.broadcast_arrays(
             np.asarray(moments.mean, dtype=float), np.asarray(moments.variance, dtype=float), np.asarray(y, dtype=float)
         )
+        mode, precision = m, 1.0 / v
+        for _ in range(50):  # Newton, with a likelihood that bends upwards taken as flat
+            first, second = (self.alpha * d for d in likelihood.derivatives(y, mode))
+            precision = 1.0 / v - np.minimum(second, 0.0)
+            mode = mode + (first - (mode - m) / v) / precision
         points, weights = nodes()
-        f = m[..., None] + np.sqrt(v)[..., None] * points
-        log_w = np.log(weights) + self.alpha * likelihood.log_prob(y[..., None], f)
+        f = mode[..., None] + points / np.sqrt(precision)[..., None]
+        log_w = np.log(weights) + 0.5 * points**2 - 0.5 * (f - m[..., None]) ** 2 / v[..., None]
+        log_w = log_w + self.alpha * likelihood.log_prob(y[..., None], f)
         tilted = np.exp(log_w - log_w.max(axis=-1, keepdims=True))
         tilted /= tilted.sum(axis=-1, keepdims=True)
         first, second = (self.alpha * d for d in likelihood.derivatives(y[..., None], f))

@@ -28,8 +28,8 @@ class PL:
         v = np.asarray(moments.variance, dtype=float)
         step = 1e-5 * np.sqrt(1.0 + v)
         mean, total = likelihood.predictive(Moments(m, v))
-        slope = (likelihood.predictive(Moments(m + step, v)).mean - likelihood.predictive(Moments(m - step, v)).mean) / (
-            2.0 * step
-        )
+        slope = (
+            likelihood.predictive(Moments(m + step, v)).mean - likelihood.predictive(Moments(m - step, v)).mean
+        ) / (2.0 * step)
         residual = total - v * slope**2
         return Site(slope * (np.asarray(y) - mean) / residual, -(slope**2) / residual)

@@ -25,5 +25,6 @@ class Quadratic:
         """Ask the likelihood for its bound."""
         bound = getattr(likelihood, "quadratic_bound", None)
         if bound is None:
-            raise ValueError(f"rule='quadratic': {likelihood!r} has no quadratic bound; use rule='vi'")
+            msg = f"rule='quadratic': {likelihood!r} has no quadratic bound; use rule='vi'"
+            raise ValueError(msg)
         return Site(*bound(y, moments))

@@ -1,0 +1,10 @@
+"""What can be measured: a name on the command line and the module behind it (``run(options) -> Report``)."""
+
+from __future__ import annotations
+
+BENCHMARKS = {
+    "dense": (
+        "benchmarks.dense",
+        "R-VGA with a full covariance: a textbook loop, ours by row and by block, bayesianbandits",
+    ),
+}

@@ -1,0 +1,153 @@
+"""A second look: rows are kept for a while after they were learned, and visited once more before they are let go.
+
+The site of a row is made with what was known when the row arrived. Some hundred rows later more is known, and one
+more visit (take the site out, look again, put the new one in) repairs most of what the first visit got wrong: on
+logistic regression with 120 features, keeping 256 rows takes the one-pass posterior from about 1 nat to about 0.2 nats
+from the batch variational optimum. The stream is still read once, in bounded memory.
+
+Looks happen in pages at fixed positions of the stream, so the posterior does not depend on how it is cut into calls.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gaussfold.beliefs.trace import Trace
+from gaussfold.folding import FoldResult, fold
+from gaussfold.observations import check
+from gaussfold.protocols import Likelihood
+from gaussfold.rules.at import At
+from gaussfold.rules.catalogue import AnyRule
+from gaussfold.sweeping import sweep
+from gaussfold.types import Array, ArrayLike
+
+PAGE = 32
+
+
+class _Page(NamedTuple):
+    X: Any
+    y: Array
+    weight: Array
+    sites: Trace
+
+    def join(self, other: _Page) -> _Page:
+        columns = (np.concatenate(pair) for pair in zip(self.sites, other.sites, strict=True))
+        return _Page(
+            np.concatenate([self.X, other.X]),
+            np.concatenate([self.y, other.y]),
+            np.concatenate([self.weight, other.weight]),
+            Trace(*columns),
+        )
+
+
+class Lookback:
+    """The rows that are still due for a second look: at least ``rows`` of them, at most a page more.
+
+    Parameters
+    ----------
+    rows
+        How many rows to keep; about twice the number of parameters is a good start.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gaussfold as gf
+    >>> belief, memory = gf.DenseGaussian.isotropic(2), Lookback(64)
+    >>> X = np.random.default_rng(0).standard_normal((200, 2))
+    >>> result = memory.fold(belief, gf.likelihoods.Bernoulli(), X, (X[:, 0] > 0).astype(float))
+    >>> len(memory)
+    72
+    """
+
+    def __init__(self, rows: int) -> None:
+        if rows < 1:
+            msg = f"second_look={rows!r}: a whole number of rows >= 1 is needed (0 turns it off)"
+            raise ValueError(msg)
+        self.rows = rows
+        self._pages: deque[_Page] = deque()
+
+    def __len__(self) -> int:
+        return sum(page.y.size for page in self._pages)
+
+    def fold(
+        self,
+        belief: Any,
+        likelihood: Likelihood,
+        X: ArrayLike,
+        y: ArrayLike,
+        rule: str | AnyRule = "vi",
+        at: str | At = "posterior",
+        *,
+        sample_weight: ArrayLike | None = None,
+        block_size: int | None = None,
+    ) -> FoldResult:
+        """As :func:`gaussfold.fold`, with a second look at the rows that have been kept long enough.
+
+        Whole or not at all: on an error the belief and this memory are as before.
+        """
+        rows, labels, weight = check(likelihood, X, y, belief.dim, sample_weight)
+        worked, pages = belief.copy(), self._pages.copy()
+        traces = []
+        start = 0
+        while start < labels.size:
+            open_page = pages[-1] if pages and pages[-1].y.size < PAGE else None
+            room = PAGE - (open_page.y.size if open_page else 0)
+            part = slice(start, start + room)
+            page = _Page(dense(rows[part]), labels[part], weight[part], Trace.empty(0))
+            trace = fold(
+                worked, likelihood, page.X, page.y, rule, at, sample_weight=page.weight, block_size=block_size
+            )  # fmt: skip
+            traces.append(trace)
+            page = page._replace(sites=trace)
+            if open_page:
+                pages[-1] = open_page.join(page)
+            else:
+                pages.append(page)
+            if pages[-1].y.size == PAGE and (len(pages) - 1) * PAGE >= self.rows:
+                old = pages.popleft()
+                sweep(worked, likelihood, old.X, old.y, old.sites, rule, at, sample_weight=old.weight, tolerance=0.0,
+                      block_size=block_size)  # fmt: skip
+            start += room
+        belief.become(worked)
+        self._pages = pages
+        return Trace(*(np.concatenate(column) for column in zip(*traces, strict=True))) if traces else Trace.empty(0)
+
+    def copy(self) -> Lookback:
+        """An independent memory with the same rows (pages are never changed, so they are shared)."""
+        twin = Lookback(self.rows)
+        twin._pages = self._pages.copy()
+        return twin
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Named arrays that hold everything; see :meth:`from_state`."""
+        pages = list(self._pages)
+        arrays = {
+            "rows": np.array([self.rows]),
+            "sizes": np.array([page.y.size for page in pages], dtype=np.int64),
+        }
+        if pages:
+            arrays["X"] = np.concatenate([page.X for page in pages])
+            arrays["y"] = np.concatenate([page.y for page in pages])
+            arrays["weight"] = np.concatenate([page.weight for page in pages])
+            arrays["sites"] = np.concatenate([np.stack(page.sites) for page in pages], axis=1)
+        return arrays
+
+    @classmethod
+    def from_state(cls, arrays: dict[str, np.ndarray]) -> Lookback:
+        """The memory of :meth:`state`, bit for bit."""
+        memory = cls(int(arrays["rows"][0]))
+        stop = 0
+        for size in arrays["sizes"]:
+            start, stop = stop, stop + int(size)
+            sites = Trace(*np.ascontiguousarray(arrays["sites"][:, start:stop]))
+            page = _Page(arrays["X"][start:stop], arrays["y"][start:stop], arrays["weight"][start:stop], sites)
+            memory._pages.append(page)
+        return memory
+
+
+def dense(rows: Any) -> Array:
+    """Rows as a plain array of their own (a page must not keep a whole chunk alive)."""
+    return np.array(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=float)
