@@ -134,7 +134,8 @@ def test_degenerate_rows_are_harmless():
                 assert np.isfinite(one.mean).all()
                 assert (one.psi > 0).all()
                 assert (one.variance() > 0).all()
-                print(block, projection, one.kl(exact))
+                if projection == "eigen":  # rank 4 of 10, and the default must not be far off
+                    assert one.kl(exact) < 12.0
 
 
 def test_zero_weight_and_missing_labels_change_nothing():

@@ -246,6 +246,11 @@ class LowRankGaussian:
         twin._view = None
         return twin
 
+    def become(self, other: LowRankGaussian) -> None:
+        """Take over another belief's numbers; the other must not be used any more."""
+        self._options, self._mean, self._W, self._psi = other._options, other._mean, other._W, other._psi
+        self._gram, self._rows, self._view = other._gram, other._rows, None
+
     def state(self) -> dict[str, np.ndarray]:
         """Named arrays that hold everything, rows that wait included; see :meth:`from_state`."""
         arrays = {"mean": self._mean.copy(), "W": self._W.copy(), "psi": self._psi.copy(), "gram": self._gram.copy()}

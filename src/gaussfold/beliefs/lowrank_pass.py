@@ -30,6 +30,7 @@ from gaussfold.types import Array
 if TYPE_CHECKING:
     from gaussfold.beliefs.lowrank import LowRankGaussian
 
+_NOTHING = np.empty((0, 0))
 SEGMENT = 128
 """Rows looked at in one product at most."""
 SNAPSHOT_BYTES = 1 << 26
@@ -71,16 +72,19 @@ def run(
         if keep is not None:
             keep.restore(belief)
         raise
+    finally:
+        if keep is not None:
+            keep.close()
     return trace
 
 
 def _segment_end(learn: np.ndarray, start: int, room: int, one: bool) -> int:
-    """As many rows as the block has room for, counting only those that are learned."""
+    """Up to the row that fills the block: rows that are only predicted after it see it projected."""
     if one:
         return start + 1
     ahead = np.flatnonzero(learn[start : start + SEGMENT])
-    if ahead.size > room:
-        return start + int(ahead[room])
+    if ahead.size >= room:
+        return start + int(ahead[room - 1]) + 1
     return min(start + SEGMENT, learn.size)
 
 
@@ -105,7 +109,7 @@ def _segment(
     trace.site_shift[:] = 0.0
     failed = absorb_rows(
         np.eye(size), np.zeros(size), root, offset, y, weight, trace.site_precision, trace.site_shift, program,
-        trace.mean, trace.variance, trace.log_predictive,
+        trace.mean, trace.variance, trace.log_predictive, _NOTHING,
     )  # fmt: skip
     if failed >= 0:
         raise RowError(first + int(failed))
@@ -201,7 +205,7 @@ def _paper_row(
     m0, v0 = float((X @ belief._mean)[0]), float(view.covariance[0, 0])
     failed = absorb_rows(
         np.eye(1), np.zeros(1), np.sqrt(view.covariance), np.array([m0]), y, weight, trace.site_precision,
-        trace.site_shift, program, trace.mean, trace.variance, trace.log_predictive,
+        trace.site_shift, program, trace.mean, trace.variance, trace.log_predictive, _NOTHING,
     )  # fmt: skip
     if failed >= 0:
         raise RowError(first)
@@ -309,13 +313,21 @@ def combine(prior: LowRankGaussian, shards: list[LowRankGaussian]) -> LowRankGau
 
 
 def _root(K: Array) -> Array:
-    """Any R with RR' = K: Cholesky where K is well conditioned, eigenvectors where rows repeat or vanish."""
-    lower, info = dpotrf(K, lower=1, clean=1)
-    diagonal = np.diag(lower)
-    if info == 0 and diagonal.min() > 1e-6 * diagonal.max():
-        return np.ascontiguousarray(lower)
-    values, vectors = eigh(K)
-    return np.ascontiguousarray(vectors * np.sqrt(np.maximum(values, 0.0)))
+    """Any R with RR' = K: Cholesky where K is well conditioned, eigenvectors where rows repeat.
+
+    A row that sees nothing keeps a variance of exactly zero, and so teaches nothing.
+    """
+    std = np.sqrt(np.diag(K))
+    alive = std > 0.0
+    scaled = K[np.ix_(alive, alive)] / np.outer(std[alive], std[alive])
+    root = np.zeros((len(K), len(scaled)))
+    lower, info = dpotrf(scaled, lower=1, clean=1) if len(scaled) else (scaled, 0)
+    if info == 0 and np.diag(lower).min(initial=1.0) > 1e-6:
+        root[alive] = lower
+    else:
+        values, vectors = eigh(scaled)
+        root[alive] = vectors * np.sqrt(np.maximum(values, 0.0))
+    return root * std[:, None]
 
 
 def _dense(rows: Any) -> Array:
@@ -334,6 +346,11 @@ class _Snapshot:
         else:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the snapshot
             belief._W.tofile(self._file)
+
+    def close(self) -> None:
+        """Let the file go."""
+        if self._file is not None:
+            self._file.close()
 
     def restore(self, belief: LowRankGaussian) -> None:
         """Put everything back."""
