@@ -16,6 +16,7 @@ _HOMES = {
     "FoldResult": "gaussfold.folding",
     "LowRankGaussian": "gaussfold.beliefs.lowrank",
     "StreamingClassifier": "gaussfold.estimators",
+    "StreamingFactorAnalysis": "gaussfold.estimators.factor_analysis",
     "StreamingPoissonRegressor": "gaussfold.estimators",
     "StreamingRegressor": "gaussfold.estimators",
     "fold": "gaussfold.folding",
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from gaussfold.beliefs.dense import DenseGaussian
     from gaussfold.beliefs.lowrank import LowRankGaussian
     from gaussfold.estimators import StreamingClassifier, StreamingPoissonRegressor, StreamingRegressor
+    from gaussfold.estimators.factor_analysis import StreamingFactorAnalysis
     from gaussfold.folding import FoldResult, fold
     from gaussfold.store import load, save
     from gaussfold.sweeping import sweep
