@@ -57,7 +57,9 @@ FORMAT = 1
 
 KINDS: dict[str, str] = {
     "DenseGaussian": "gaussfold.beliefs.dense",
+    "LowRankGaussian": "gaussfold.beliefs.lowrank",
     "StreamingClassifier": "gaussfold.estimators",
+    "StreamingFactorAnalysis": "gaussfold.estimators.factor_analysis",
     "StreamingPoissonRegressor": "gaussfold.estimators",
     "StreamingRegressor": "gaussfold.estimators",
 }

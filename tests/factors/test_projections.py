@@ -36,11 +36,12 @@ def test_em_is_algorithm_1(K, alpha, loops):
 
 @pytest.mark.parametrize("alpha", [1.0, 0.7])
 @pytest.mark.parametrize("K", [1, 4, 9])
-def test_eigen_keeps_the_strongest_directions_and_the_diagonal(K, alpha):
+@pytest.mark.parametrize("weaken", [False, True])
+def test_eigen_keeps_the_strongest_directions_and_the_diagonal(K, alpha, weaken):
     W, psi, X, weights = problem(K, K=K, scale=0.8)
     target = alpha * (W @ W.T + np.diag(psi)) + (X.T * weights) @ X
-    kept, psi_ref = reference.eigen_projection(W, psi, X, weights, alpha)
-    G = PROJECTIONS["eigen"](W, psi, gram(W, psi), X, weights, alpha)
+    kept, psi_ref = reference.eigen_projection(W, psi, X, weights, alpha, weaken)
+    G = PROJECTIONS["eigen"](W, psi, gram(W, psi), X, weights, alpha, due=None if weaken else np.array([0.0, -99.0]))
     np.testing.assert_allclose(W @ W.T, kept, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(psi, psi_ref, rtol=1e-10)
     np.testing.assert_allclose(np.diag(W @ W.T) + psi, np.diag(target), rtol=1e-12)
@@ -84,6 +85,20 @@ def test_negative_weight_takes_information_back():
     np.testing.assert_allclose(psi, psi_ref, rtol=1e-10)
     np.testing.assert_allclose(W, W_ref, rtol=1e-10, atol=1e-12)
     assert (psi > 0).all()
+
+
+def test_noise_waits_until_as_many_rows_as_factors_have_gone_by():
+    W, psi, X, weights = problem(3, K=1)
+    due, before = np.zeros(2), psi.copy()
+    G = PROJECTIONS["eigen"](W, psi, gram(W, psi), X, weights, due=due)
+    first = np.mean(1.0 - before / psi)
+    np.testing.assert_allclose(due, [first, 1.0])
+    before = psi.copy()
+    G = PROJECTIONS["eigen"](W, psi, G, X[:, ::-1].copy(), weights, due=due)
+    second = np.mean(1.0 - before / psi)
+    np.testing.assert_allclose(due, [(1.0 - second) * first + second, 2.0])
+    PROJECTIONS["eigen"](W, psi, G, X**2, weights, due=due)
+    np.testing.assert_array_equal(due, [0.0, 0.0])
 
 
 def test_nothing_is_lost_while_the_rank_suffices():

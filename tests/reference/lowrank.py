@@ -20,14 +20,28 @@ def algorithm_1(W, psi, X, weights, alpha=1.0, inner_loops=1):
     return W, psi
 
 
-def eigen_projection(W, psi, X, weights, alpha=1.0):
-    """Eigenvectors of the d×d target in the metric of the old diagonal; returns WW' and Ψ."""
+def eigen_projection(W, psi, X, weights, alpha=1.0, weaken=True):
+    """Eigenvectors of the d×d target in the metric of the old diagonal; returns WW' and Ψ.
+
+    The diagonal of the target is kept. Then, in the new metric, every kept direction loses what the diagonal has
+    gained on average.
+    """
     low = alpha * W @ W.T + (X.T * weights) @ X
-    scale = np.sqrt(alpha * psi)
-    values, vectors = np.linalg.eigh(low / np.outer(scale, scale))
-    keep = vectors[:, -W.shape[1] :] * np.sqrt(np.maximum(values[-W.shape[1] :], 0.0))
-    kept = np.outer(scale, scale) * (keep @ keep.T)
-    return kept, alpha * psi + np.diag(low - kept)
+    kept = _strongest(low, alpha * psi, W.shape[1], 0.0)
+    fresh = alpha * psi + np.diag(low - kept)
+    if weaken:
+        noise = np.mean(1.0 - alpha * psi / fresh)
+        weak = _strongest(kept, fresh, W.shape[1], noise)
+        fresh = fresh + np.diag(kept - weak)
+        kept = weak
+    return kept, fresh
+
+
+def _strongest(matrix, metric, count, less):
+    scale = np.sqrt(np.outer(metric, metric))
+    values, vectors = np.linalg.eigh(matrix / scale)
+    strong = vectors[:, -count:] * np.sqrt(np.maximum(values[-count:] - less, 0.0))
+    return scale * (strong @ strong.T)
 
 
 def log_likelihood(W, psi, target):

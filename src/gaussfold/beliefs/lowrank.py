@@ -18,6 +18,8 @@ from gaussfold.engine.lowrank import gram
 from gaussfold.factors.woodbury import Precision
 from gaussfold.types import Array, ArrayLike, Moments
 
+_ARRAYS = ("mean", "W", "psi", "gram", "due")
+
 
 class LowRankGaussian:
     """N(mean, (WW' + Ψ)⁻¹) over d parameters, W of shape (d, p), Ψ diagonal; never a d×d array.
@@ -71,6 +73,7 @@ class LowRankGaussian:
         self._options = lowrank_options.check(projection, inner_loops, gain, block_size)
         self._mean, self._W, self._psi = lowrank_options.check_arrays(mean, W, psi, dtype)
         self._gram = gram(self._W, self._psi)
+        self._due = np.zeros(2)  # what the projection leaves for later: see factors.eigen
         self._rows: Any = None  # rows that wait, times the root of their site precision: Λ = WW' + rows'rows + Ψ
         self._view: Precision | None = None
 
@@ -241,7 +244,7 @@ class LowRankGaussian:
         twin = type(self).__new__(type(self))
         twin._options = self._options
         twin._mean, twin._W, twin._psi = self._mean.copy(), self._W.copy(), self._psi.copy()
-        twin._gram = self._gram.copy()
+        twin._gram, twin._due = self._gram.copy(), self._due.copy()
         twin._rows = None if self._rows is None else self._rows.copy()
         twin._view = None
         return twin
@@ -249,11 +252,11 @@ class LowRankGaussian:
     def become(self, other: LowRankGaussian) -> None:
         """Take over another belief's numbers; the other must not be used any more."""
         self._options, self._mean, self._W, self._psi = other._options, other._mean, other._W, other._psi
-        self._gram, self._rows, self._view = other._gram, other._rows, None
+        self._gram, self._due, self._rows, self._view = other._gram, other._due, other._rows, None
 
     def state(self) -> dict[str, np.ndarray]:
         """Named arrays that hold everything, rows that wait included; see :meth:`from_state`."""
-        arrays = {"mean": self._mean.copy(), "W": self._W.copy(), "psi": self._psi.copy(), "gram": self._gram.copy()}
+        arrays = {name: getattr(self, f"_{name}").copy() for name in _ARRAYS}
         arrays["options"] = lowrank_options.encode(self._options)
         if sparse.issparse(self._rows):
             arrays |= {f"rows_{part}": getattr(self._rows, part).copy() for part in ("data", "indices", "indptr")}
@@ -266,7 +269,7 @@ class LowRankGaussian:
         """The belief of :meth:`state`, bit for bit."""
         self = cls.__new__(cls)
         self._options = lowrank_options.decode(state["options"])
-        self._mean, self._W, self._psi, self._gram = (state[name].copy() for name in ("mean", "W", "psi", "gram"))
+        self._mean, self._W, self._psi, self._gram, self._due = (state[name].copy() for name in _ARRAYS)
         self._rows = state["rows"].copy() if "rows" in state else None
         if "rows_data" in state:
             parts = tuple(state[f"rows_{part}"] for part in ("data", "indices", "indptr"))

@@ -68,9 +68,11 @@ def run(
                 stop = _segment_end(learn, start, belief.options.block_size - belief.pending, moving is not None)
                 part = slice(start, stop)
                 start += visit(belief, rows[part], y[part], weight[part], program, trace.rows(start, stop), start)
-    except BaseException:
+    except BaseException as problem:
         if keep is not None:
             keep.restore(belief)
+        if isinstance(problem, np.linalg.LinAlgError) or "infs or NaNs" in str(problem):  # NumPy's and SciPy's words
+            raise RowError(start) from problem
         raise
     finally:
         if keep is not None:
@@ -186,7 +188,9 @@ def flush(belief: LowRankGaussian) -> None:
 def _project(belief: LowRankGaussian, X: Any, sites: Array, seen: Seen | None) -> None:
     belief._view = None
     project = resolve_projection(belief.options.projection)
-    belief._gram = project(belief._W, belief._psi, belief._gram, X, sites, 1.0, belief.options.inner_loops, seen)
+    belief._gram = project(
+        belief._W, belief._psi, belief._gram, X, sites, 1.0, belief.options.inner_loops, seen, belief._due
+    )
 
 
 def _paper_row(
@@ -338,7 +342,7 @@ class _Snapshot:
     """What is needed to undo a call: in memory if small, else in a temporary file."""
 
     def __init__(self, belief: LowRankGaussian) -> None:
-        self._rest = (belief._mean.copy(), belief._psi.copy(), belief._gram.copy(), belief._rows)
+        self._rest = (belief._mean.copy(), belief._psi.copy(), belief._gram.copy(), belief._due.copy(), belief._rows)
         self._W: Array | None = None
         self._file: Any = None
         if belief._W.nbytes <= SNAPSHOT_BYTES:
@@ -354,7 +358,7 @@ class _Snapshot:
 
     def restore(self, belief: LowRankGaussian) -> None:
         """Put everything back."""
-        belief._mean, belief._psi, belief._gram, belief._rows = self._rest
+        belief._mean, belief._psi, belief._gram, belief._due, belief._rows = self._rest
         if self._W is not None:
             belief._W = self._W
         else:

@@ -15,6 +15,7 @@ from gaussfold.factors.model import FactorStream, posterior
 from gaussfold.factors.online_em import OnlineEM
 from gaussfold.factors.projections import PROJECTIONS
 from gaussfold.factors.recursive import RecursiveFactors
+from gaussfold.store_codecs import decode_rng, encode_rng
 from gaussfold.types import Array, ArrayLike
 
 METHODS = ("recursive-em", "online-em", "gradient")
@@ -189,12 +190,52 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """Rows learned so far."""
         return int(self._model().count)
 
+    # Model files: see `gaussfold.store`.
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything that was learned, and parameters that are arrays, as plain named arrays."""
+        check_is_fitted(self)
+        arrays = {f"stream.{name}": np.asarray(value) for name, value in self._stream.state().items()}
+        given = {name: getattr(self, name) for name in ("start", "start_noise")}
+        return arrays | {f"parameter.{k}": np.asarray(v, dtype=np.float64) for k, v in given.items() if v is not None}
+
+    def store_header(self) -> dict[str, Any]:
+        """Parameters and names, as JSON can hold them."""
+        check_is_fitted(self)
+        values = {k: v for k, v in self.get_params(deep=False).items() if k not in ("start", "start_noise")}
+        if not isinstance(self.optimizer, str):
+            msg = f"optimizer={self.optimizer!r} cannot be saved; give it by name ('sgd', 'adam') for that"
+            raise ValueError(msg)
+        values["random_state"] = encode_rng(self.random_state)
+        names = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
+        return {"parameters": values, "n_features": int(self.n_features_in_), "feature_names": names}
+
+    @classmethod
+    def from_store(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        """Rebuild, bit for bit, the model that `state` and `store_header` describe."""
+        values = dict(header["parameters"])
+        values["random_state"] = decode_rng(values["random_state"])
+        for name in ("start", "start_noise"):
+            values[name] = arrays.get(f"parameter.{name}")
+        model = cls(**values)
+        model.n_features_in_ = header["n_features"]
+        if header["feature_names"] is not None:
+            model.feature_names_in_ = np.array(header["feature_names"], dtype=object)
+        state = {name.removeprefix("stream."): array for name, array in arrays.items() if name.startswith("stream.")}
+        model._stream = model._new(model.n_features_in_, state["F"])
+        model._stream.restore(state)
+        model._settled = None
+        return model
+
     @property
     def _n_features_out(self) -> int:
         return int(self.n_components)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_stream")
+
+    _stream: FactorStream
+    _settled: FactorStream | None
 
     def _model(self) -> FactorStream:
         check_is_fitted(self)
@@ -204,9 +245,15 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     def _learn(self, stream: FactorStream, rows: Array) -> None:
         """Learn with a stream of its own, and take it only if all went well."""
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            stream.learn(rows)
-        if not (np.isfinite(stream.F).all() and np.isfinite(stream.psi).all() and (stream.psi > 0.0).all()):
+        try:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # looked for below
+                stream.learn(rows)
+            lost = not (np.isfinite(stream.F).all() and np.isfinite(stream.psi).all() and (stream.psi > 0.0).all())
+        except ValueError as problem:  # LinAlgError is one; ours name the argument
+            if str(problem).startswith("X:"):
+                raise
+            lost = True
+        if lost:
             msg = (
                 f"X: after {len(rows)} rows the model left the finite positive numbers; nothing was learned from this call. "
                 "Scale the features, or lower learning_rate"

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from gaussfold import rules
-from gaussfold.beliefs.dense import DenseGaussian
 from gaussfold.dynamics import Forgetting, RandomWalk
+from gaussfold.estimators.priors import BELIEFS, lowrank_block, make_belief
 from gaussfold.types import Array
 
-LATER = ("lowrank", "diagonal")
+LATER = ("diagonal",)
 
 
 @dataclass(frozen=True)
@@ -29,37 +29,51 @@ class Settings:
     ticks_per_row: bool
     block_size: int | None
     second_look: int
+    covariance: str
+    rank: int
 
-    def prior(self) -> DenseGaussian:
+    def prior(self) -> Any:
         """Build the belief before any data; on demand, so that it costs no memory afterwards."""
-        return DenseGaussian.independent(self.prior_mean, self.prior_std)
+        return make_belief(
+            self.covariance, self.prior_mean, self.prior_std, rank=self.rank, block_size=self.block_size
+        )
 
 
 def resolve(model: Any, n_features: int) -> Settings:
     """Check every parameter that the estimators share and resolve it."""
-    one_of("covariance", model.covariance, ("full", *LATER))
+    one_of("covariance", model.covariance, (*BELIEFS, *LATER))
     if model.covariance in LATER:
         msg = (
-            f"covariance={model.covariance!r} is not available yet: 'lowrank' and 'diagonal' come with later "
-            "versions of gaussfold; use covariance='full'"
+            f"covariance={model.covariance!r} is not available yet: it comes with a later version of gaussfold; "
+            "use covariance='full' or 'lowrank'"
         )
         raise ValueError(msg)
-    whole("rank", model.rank)
+    rank = whole("rank", model.rank)
     one_of("coupling", model.coupling, ("marginal", "joint"))
     one_of("tick", model.tick, ("observation", "clock"))
     flag("fit_intercept", model.fit_intercept)
     if model.block_size is not None:
         whole("block_size", model.block_size)
     mean, std = _prior(model, n_features)
+    dynamics = _dynamics(model, mean, std)
+    block_size = None if model.block_size is None else int(model.block_size)
+    if model.covariance == "lowrank":
+        if rank > len(mean):
+            msg = f"rank={rank}: more factors than the {len(mean)} weights; 1 to {len(mean)} are allowed"
+            raise ValueError(msg)
+        moving = dynamics is not None and model.tick == "observation"
+        block_size = 1 if moving and block_size is None else lowrank_block(rank, block_size)
     return Settings(
         rule=rules.resolve("vi" if model.rule is None else model.rule),
         at=rules.resolve_at(model.at),
         prior_mean=mean,
         prior_std=std,
-        dynamics=_dynamics(model, mean, std),
+        dynamics=dynamics,
         ticks_per_row=model.tick == "observation",
-        block_size=None if model.block_size is None else int(model.block_size),
+        block_size=block_size,
         second_look=_second_look(model),
+        covariance=model.covariance,
+        rank=rank,
     )
 
 
@@ -86,6 +100,9 @@ def _second_look(model: Any) -> int:
     if rows and (model.forgetting != 1 or model.drift_std != 0):
         msg = f"second_look={rows} needs forgetting=1.0 and drift_std=0.0: a row that has faded has no site left"
         raise ValueError(msg)
+    if rows and model.covariance == "lowrank":
+        msg = f"second_look={rows} needs covariance='full': a low-rank posterior cannot take a row's part out again"
+        raise ValueError(msg)
     return rows
 
 
@@ -103,7 +120,7 @@ def _dynamics(model: Any, prior_mean: Array, prior_std: Array) -> Any:
         )
         raise ValueError(msg)
     if forgetting < 1:
-        return Forgetting(forgetting, DenseGaussian.independent(prior_mean, prior_std))
+        return Forgetting(forgetting, make_belief(model.covariance, prior_mean, prior_std, rank=model.rank))
     return RandomWalk(drift) if drift > 0 else None
 
 

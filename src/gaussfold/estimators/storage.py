@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from gaussfold import rules
-from gaussfold.beliefs.dense import DenseGaussian
 from gaussfold.estimators.noise import NoiseBelief
+from gaussfold.estimators.priors import BELIEFS
 from gaussfold.lookback import Lookback
 from gaussfold.store_codecs import decode_labels, decode_rng, encode_labels, encode_rng
 
@@ -76,7 +76,8 @@ def rebuild(cls: type[Any], described: dict[str, Any], arrays: dict[str, np.ndar
     model._prepare()
     model._rng = decode_rng(described["rng"])
     n_beliefs = described["n_beliefs"]
-    model._beliefs = [DenseGaussian.from_state(_part(arrays, f"belief{i}.")) for i in range(n_beliefs)]
+    kind = BELIEFS[model.covariance]
+    model._beliefs = [kind.from_state(_part(arrays, f"belief{i}.")) for i in range(n_beliefs)]
     model._lookbacks = [
         Lookback.from_state(_part(arrays, f"lookback{i}.")) for i in range(n_beliefs) if model._settings.second_look
     ]

@@ -13,6 +13,11 @@ into the last K coordinates: with V = [Vp; Vx], Vx = U₁ΣU₂', Q = -U₁U₂'
 
 A rank-K update, whatever K, and A ≥ I: nothing can be ill-conditioned. Directions that hold nothing are dropped
 first, so W = 0 is as good a start as any, and nothing at all is lost until the data exceed rank p.
+
+What goes to the diagonal is noise that the kept directions hold as well: in the new metric the target's part outside
+ZZ' has shrunk from I by δ on average, so a kept direction of strength g is worth g - δ to the likelihood (W =
+U(Λ-I)^(1/2) at its maximum). Without that correction weak factors end up too strong by the noise. It is a d×p by p×p
+product, and as δ is small it waits until p rows have gone by: ``due`` remembers how much.
 """
 
 from __future__ import annotations
@@ -23,7 +28,7 @@ import numpy as np
 from scipy.linalg import eigh, svd
 
 from gaussfold.engine.lowrank import add_product, add_squares, gram, mix, mix_rows, reach
-from gaussfold.factors.recursive_em import Seen, em_loop, project_em
+from gaussfold.factors.recursive_em import Seen, em_loop, project_em, tile_gram, tiles
 from gaussfold.types import Array
 
 
@@ -36,10 +41,13 @@ def project_eigen(
     alpha: float = 1.0,
     inner_loops: int = 1,
     seen: Seen | None = None,
+    due: Array | None = None,
 ) -> Array:
     """As :func:`gaussfold.factors.recursive_em.project_em`; loops after the first are steps of EM from here.
 
     A negative weight (a likelihood that is not log-concave) has no place among directions: EM takes such rows.
+    ``due`` holds (δ, rows since the kept directions were corrected for noise) and is updated; without it they are
+    corrected at once.
     """
     if (weight < 0.0).any():
         return project_em(W, psi, G, X, weight, alpha, inner_loops, seen)
@@ -59,10 +67,17 @@ def project_eigen(
     Q = -left @ right
     A_inverse = right.T @ ((1.0 / (1.0 + sigma))[:, None] * right)
     D = mix(W, Vp, X, root[:, None] * Vx)
+    before = psi.copy()
     add_squares(psi, D)
+    noise = 1.0 - float((before / psi).mean(dtype=np.float64))
     D -= mix_rows((root[:, None] * Q).T, X, W.dtype)
     add_product(W, D, -A_inverse @ Vp.T)
+    due = np.array([0.0, np.inf]) if due is None else due
+    due[:] = (1.0 - noise) * due[0] + noise, due[1] + count
     G = gram(W, psi)
+    if due[1] >= len(G):
+        G = _weaken(W, psi, G, float(due[0]))
+        due[:] = 0.0
     for _ in range(inner_loops - 1):
         G = em_loop(W, psi, G, base, base_psi, X, weight, alpha)
     return G
@@ -73,3 +88,20 @@ def _weakest(matrix: Array, count: int) -> Array:
     if 8 * count > len(matrix) or len(matrix) < 24:
         return np.asarray(np.linalg.eigh(matrix)[1][:, :count])
     return np.asarray(eigh(matrix, subset_by_index=[0, count - 1])[1])
+
+
+def _weaken(W: Array, psi: Array, G: Array, noise: float) -> Array:
+    """Take ``noise`` from the strength of every direction of W, and give it to Ψ; the factors come out rotated."""
+    strength, V = np.linalg.eigh(G)
+    strength = np.maximum(strength, 0.0)
+    share = np.where(strength > noise, noise / np.where(strength > 0.0, strength, 1.0), 1.0)
+    if noise == 0.0 or not strength.any():
+        return G
+    kept, lost, turn = (a.astype(W.dtype) for a in (np.sqrt(1.0 - share), share, V))
+    total = np.zeros_like(G)
+    for part in tiles(W):
+        turned = W[part] @ turn
+        psi[part] += np.square(turned) @ lost
+        np.multiply(turned, kept, out=W[part])
+        total += tile_gram(W[part], psi[part])
+    return total

@@ -22,6 +22,7 @@ class Projection(Protocol):
         alpha: float = 1.0,
         inner_loops: int = 1,
         seen: Seen | None = None,
+        due: Array | None = None,
     ) -> Array:
         """Project."""
         ...

@@ -55,6 +55,7 @@ class RecursiveFactors(FactorStream):
         if start_psi is not None:
             self.psi = start_psi.copy()
         self.G = gram(self.F, self.psi)
+        self.due = np.zeros(2)
         self.waiting: Array | None = None
 
     def learn(self, X: Array) -> None:
@@ -90,7 +91,7 @@ class RecursiveFactors(FactorStream):
             rows = np.vstack([rows - mean, shift]) if K > 1 else shift[None]
             self.mean = self.mean + (K / (n + K)) * (mean - self.mean)
         weight = np.full(len(rows), 1.0 / total)
-        self.G = self._project(self.F, self.psi, self.G, rows, weight, (n + 1) / total, self.inner_loops)
+        self.G = self._project(self.F, self.psi, self.G, rows, weight, (n + 1) / total, self.inner_loops, due=self.due)
         if self.isotropic:
             self._share_noise()
             self.G = gram(self.F, self.psi)
@@ -115,4 +116,4 @@ class RecursiveFactors(FactorStream):
         return twin
 
     def _parts(self) -> dict[str, Any]:
-        return super()._parts() | {"G": self.G, "started": self.started, "waiting": self.waiting}
+        return super()._parts() | {"G": self.G, "due": self.due, "started": self.started, "waiting": self.waiting}

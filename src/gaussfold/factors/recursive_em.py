@@ -47,6 +47,7 @@ def project_em(
     alpha: float = 1.0,
     inner_loops: int = 1,
     seen: Seen | None = None,
+    due: Array | None = None,  # noqa: ARG001 - only the eigen-projection leaves anything for later
 ) -> Array:
     """Project α(WW' + Ψ) + X'diag(weight)X onto low rank plus diagonal by ``inner_loops`` steps of EM, in place.
 
@@ -66,6 +67,8 @@ def project_em(
         Steps of EM. From the second on, a copy of W is kept: one more array of its size.
     seen
         What is known of X already.
+    due
+        What the projection left to do later, see :mod:`gaussfold.factors.eigen`.
 
     Returns
     -------
@@ -113,7 +116,7 @@ def _first_loop_scaled(W: Array, psi: Array, G: Array, X: Any, weight: Array, al
     H_inverse = np.ascontiguousarray(H_inverse, dtype=W.dtype)
     squares = _weighted_squares(X, weight, psi.size)
     total = np.zeros((p, p))
-    for part in _tiles(W):
+    for part in tiles(W):
         tile = W[part]
         U = alpha * tile + mix_rows(CB, X[:, part], W.dtype).T
         new = U @ H_inverse
@@ -121,7 +124,7 @@ def _first_loop_scaled(W: Array, psi: Array, G: Array, X: Any, weight: Array, al
         fresh = diagonal - np.einsum("ij,ij->i", new, U)
         psi[part] = _bounded(fresh, diagonal, tile, psi[part], inverse, alpha * psi[part])
         W[part] = new
-        total += _tile_gram(new, psi[part])
+        total += tile_gram(new, psi[part])
     return total
 
 
@@ -133,7 +136,7 @@ def em_loop(
     R, _ = reach(W, psi, X)
     cross = np.zeros((p, p))  # W₀'Ψ⁻¹W
     twice = np.zeros((p, p))  # W'Ψ⁻¹Ψ₀Ψ⁻¹W
-    for part in _tiles(W):
+    for part in tiles(W):
         scaled = W[part] / psi[part][:, None]
         cross += base[part].T @ scaled
         twice += (scaled * base_psi[part][:, None]).T @ scaled
@@ -150,7 +153,7 @@ def em_loop(
     from_rows = (inverse @ R) * weight
     squares = _weighted_squares(X, weight, psi.size)
     total = np.zeros((p, p))
-    for part in _tiles(W):
+    for part in tiles(W):
         known, now = base[part], W[part]
         ratio = base_psi[part] / psi[part]
         U = known @ from_base
@@ -161,7 +164,7 @@ def em_loop(
         fresh = diagonal - np.einsum("ij,ij->i", new, U)
         fresh = psi[part] = _bounded(fresh, diagonal, now, psi[part], inverse, alpha * base_psi[part])
         W[part] = new
-        total += _tile_gram(new, fresh)
+        total += tile_gram(new, fresh)
     return total
 
 
@@ -174,12 +177,14 @@ def _bounded(fresh: Array, diagonal: Array, W: Array, psi: Array, inverse: Array
     return fresh
 
 
-def _tiles(W: Array) -> list[slice]:
+def tiles(W: Array) -> list[slice]:
+    """Slices of rows that fit the cache."""
     step = tile_rows(W)
     return [slice(start, start + step) for start in range(0, len(W), step)]
 
 
-def _tile_gram(tile: Array, psi: Array) -> Array:
+def tile_gram(tile: Array, psi: Array) -> Array:
+    """W'Ψ⁻¹W of some rows."""
     scaled = tile / np.sqrt(psi)[:, None]
     return np.asarray(scaled.T @ scaled, dtype=np.float64)
 
