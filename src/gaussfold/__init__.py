@@ -16,7 +16,9 @@ _HOMES = {
     "DiagonalGaussian": "gaussfold.beliefs.diagonal",
     "DiagonalMixture": "gaussfold.beliefs.mixture",
     "FoldResult": "gaussfold.folding",
+    "LowRankGaussian": "gaussfold.beliefs.lowrank",
     "StreamingClassifier": "gaussfold.estimators",
+    "StreamingFactorAnalysis": "gaussfold.estimators.factor_analysis",
     "StreamingPoissonRegressor": "gaussfold.estimators",
     "StreamingRegressor": "gaussfold.estimators",
     "fold": "gaussfold.folding",
@@ -28,8 +30,12 @@ _MODULES = ("batch", "data", "dynamics", "hashing", "likelihoods", "lookback", "
 
 __all__ = [
     "DenseGaussian",
+    "DiagonalGaussian",
+    "DiagonalMixture",
     "FoldResult",
+    "LowRankGaussian",
     "StreamingClassifier",
+    "StreamingFactorAnalysis",
     "StreamingPoissonRegressor",
     "StreamingRegressor",
     "__version__",
@@ -51,8 +57,10 @@ if TYPE_CHECKING:
     from gaussfold import batch, data, dynamics, hashing, likelihoods, lookback, metrics, rules
     from gaussfold.beliefs.dense import DenseGaussian
     from gaussfold.beliefs.diagonal import DiagonalGaussian
+    from gaussfold.beliefs.lowrank import LowRankGaussian
     from gaussfold.beliefs.mixture import DiagonalMixture
     from gaussfold.estimators import StreamingClassifier, StreamingPoissonRegressor, StreamingRegressor
+    from gaussfold.estimators.factor_analysis import StreamingFactorAnalysis
     from gaussfold.folding import FoldResult, fold
     from gaussfold.store import load, save
     from gaussfold.sweeping import sweep

@@ -60,7 +60,9 @@ KINDS: dict[str, str] = {
     "DiagonalGaussian": "gaussfold.beliefs.diagonal",
     "DiagonalMixture": "gaussfold.beliefs.mixture",
     "StreamModel": "gaussfold.cli.model",
+    "LowRankGaussian": "gaussfold.beliefs.lowrank",
     "StreamingClassifier": "gaussfold.estimators",
+    "StreamingFactorAnalysis": "gaussfold.estimators.factor_analysis",
     "StreamingPoissonRegressor": "gaussfold.estimators",
     "StreamingRegressor": "gaussfold.estimators",
 }

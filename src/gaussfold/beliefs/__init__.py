@@ -3,6 +3,7 @@
 from gaussfold.beliefs.coupling import Joint, Marginal
 from gaussfold.beliefs.dense import DenseGaussian
 from gaussfold.beliefs.diagonal import DiagonalGaussian
+from gaussfold.beliefs.lowrank import LowRankGaussian
 from gaussfold.beliefs.mixture import DiagonalMixture
 
-__all__ = ["DenseGaussian", "DiagonalGaussian", "DiagonalMixture", "Joint", "Marginal"]
+__all__ = ["DenseGaussian", "DiagonalGaussian", "DiagonalMixture", "Joint", "LowRankGaussian", "Marginal"]

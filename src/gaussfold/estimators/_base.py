@@ -195,6 +195,9 @@ class StreamingEstimator(Readout):
         if refine and self._settings.second_look:
             msg = f"refine={refine} and second_look={self._settings.second_look}: both look again, use one"
             raise ValueError(msg)
+        if refine and self._settings.covariance == "lowrank":
+            msg = f"refine={refine} needs covariance='full': a low-rank posterior cannot take a row's part out again"
+            raise ValueError(msg)
         if refine and self._settings.dynamics is not None and self._settings.ticks_per_row:
             msg = (
                 f"refine={refine} needs forgetting=1.0 and drift_std=0.0: "

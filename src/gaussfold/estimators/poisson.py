@@ -39,9 +39,10 @@ class StreamingPoissonRegressor(RegressorMixin, StreamingEstimator):  # type: ig
 
     Parameters
     ----------
-    covariance : {"full", "diagonal"}, default="full"
-        Shape of the posterior covariance. "diagonal" is one variance per weight: sparse rows of any width,
-        in time proportional to their nonzero entries ("lowrank" is yet to come).
+    covariance : {"full", "lowrank", "diagonal"}, default="full"
+        Shape of the posterior covariance. "lowrank": the precision is low rank plus diagonal, for more features
+        than a covariance matrix has room for. "diagonal": one variance per weight, for sparse rows of any width, in
+        time proportional to their nonzero entries.
     rank : int, default=10
         Rank of ``covariance="lowrank"``.
     rule : str or rule object, default=None
@@ -78,7 +79,8 @@ class StreamingPoissonRegressor(RegressorMixin, StreamingEstimator):  # type: ig
     tick : {"observation", "clock"}, default="observation"
         Whether forgetting or drift set in before each learned row, or only when `forget` is called.
     block_size : int, default=None
-        Rows per block inside `fold`. It changes the speed, not the result.
+        Rows per block inside `fold`. It changes the speed, not the result; except that a low-rank posterior is
+        projected once per block, so there it is part of the method (default: ``rank``, at most 32).
     second_look : int, default=0
         Keep so many rows after they were learned and visit each once more before it is let go: closer to the batch
         optimum (about four times with twice as many rows as weights), for twice the work. Not with forgetting,

@@ -14,10 +14,8 @@ import numpy as np
 from gaussfold import rules
 from gaussfold.beliefs.coupling import Coupling, Joint, Marginal, resolve_coupling
 from gaussfold.dynamics import Forgetting, RandomWalk
-from gaussfold.estimators.making import AUTO, RULES, SHAPES, make_belief
+from gaussfold.estimators.making import AUTO, RULES, SHAPES, lowrank_block, make_belief
 from gaussfold.types import Array
-
-LATER = ("lowrank",)
 
 
 @dataclass(frozen=True)
@@ -32,37 +30,41 @@ class Settings:
     ticks_per_row: bool
     block_size: int | None
     second_look: int
+    covariance: str
 
 
 def resolve(model: Any, n_features: int) -> Settings:
     """Check every parameter that the estimators share and resolve it."""
     one_of("covariance", model.covariance, SHAPES)
-    if model.covariance in LATER:
-        msg = (
-            f"covariance={model.covariance!r} is not available yet: it comes with a later "
-            "version of gaussfold; use covariance='full' or 'diagonal'"
-        )
-        raise ValueError(msg)
-    whole("rank", model.rank)
+    rank = whole("rank", model.rank)
     if not isinstance(model.coupling, Joint | Marginal):
         one_of("coupling", model.coupling, ("marginal", "joint"))
     one_of("tick", model.tick, ("observation", "clock"))
     flag("fit_intercept", model.fit_intercept)
     if model.block_size is not None:
         whole("block_size", model.block_size)
-    prior = _prior(model, n_features)
+    block_size = None if model.block_size is None else int(model.block_size)
+    if model.covariance == "lowrank":
+        dim = n_features + int(model.fit_intercept)
+        if rank > dim:
+            msg = f"rank={rank}: more factors than the {dim} weights; 1 to {dim} are allowed"
+            raise ValueError(msg)
+        moving = model.tick == "observation" and (model.forgetting != 1 or model.drift_std != 0)
+        block_size = 1 if moving and block_size is None else lowrank_block(rank, block_size)
+    prior = _prior(model, n_features, block_size)
     return Settings(
         rule=rules.resolve(RULES[model.covariance] if model.rule is None else model.rule),
         at=rules.resolve_at(model.at),
         prior=prior,
         dynamics=_dynamics(model, prior),
         ticks_per_row=model.tick == "observation",
-        block_size=None if model.block_size is None else int(model.block_size),
+        block_size=block_size,
         second_look=_second_look(model),
+        covariance=model.covariance,
     )
 
 
-def _prior(model: Any, n_features: int) -> Callable[[], Any]:
+def _prior(model: Any, n_features: int, block_size: int | None) -> Callable[[], Any]:
     """What builds the prior: mean and standard deviation of each weight, the intercept's last."""
     coupling: Coupling = resolve_coupling(model.coupling)
     mean = per_feature("prior_mean", model.prior_mean, n_features)
@@ -85,7 +87,8 @@ def _prior(model: Any, n_features: int) -> Callable[[], Any]:
         if np.ndim(std):
             std = np.append(std, 1.0)
     dim = n_features + int(model.fit_intercept)
-    return partial(make_belief, model.covariance, dim, mean, std, coupling, last if model.fit_intercept else None)
+    last = last if model.fit_intercept else None
+    return partial(make_belief, model.covariance, dim, mean, std, coupling, last, int(model.rank), block_size)
 
 
 def _second_look(model: Any) -> int:
@@ -95,6 +98,9 @@ def _second_look(model: Any) -> int:
         raise ValueError(msg)
     if rows and (model.forgetting != 1 or model.drift_std != 0):
         msg = f"second_look={rows} needs forgetting=1.0 and drift_std=0.0: a row that has faded has no site left"
+        raise ValueError(msg)
+    if rows and model.covariance == "lowrank":
+        msg = f"second_look={rows} needs covariance='full': a low-rank posterior cannot take a row's part out again"
         raise ValueError(msg)
     return rows
 

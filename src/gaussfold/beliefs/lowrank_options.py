@@ -1,0 +1,97 @@
+"""What can be asked of a low-rank belief, checked at the door and stored as numbers."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gaussfold.factors import PROJECTIONS, resolve_projection
+from gaussfold.types import Array, ArrayLike
+
+GAINS = ("exact", "projected")
+START_SHARE = 1e-8
+"""What lrvga §5.1.2 calls ε."""
+
+
+class Options(NamedTuple):
+    """How a low-rank belief keeps its form."""
+
+    projection: str = "eigen"
+    inner_loops: int = 1
+    gain: str = "exact"
+    block_size: int = 1
+
+
+def check(projection: Any, inner_loops: Any, gain: Any, block_size: Any) -> Options:
+    """Check the options of a low-rank belief."""
+    resolve_projection(projection)
+    if gain not in GAINS:
+        raise ValueError(f"gain={gain!r}: allowed are 'exact' and 'projected'")
+    size = whole("block_size", block_size)
+    if gain == "projected" and size != 1:
+        raise ValueError(f"block_size={size}: gain='projected' is the paper's algorithm, which projects every row: 1")
+    return Options(projection, whole("inner_loops", inner_loops), gain, size)
+
+
+def check_rank(rank: Any, dim: int) -> int:
+    """1 ≤ rank ≤ dim."""
+    if whole("rank", rank) > dim:
+        raise ValueError(f"rank={rank}: more factors than the {dim} parameters; 1 to {dim} are allowed")
+    return int(rank)
+
+
+def check_arrays(mean: ArrayLike, W: ArrayLike, psi: ArrayLike, dtype: Any) -> tuple[Array, Array, Array]:
+    """Copies of the three arrays, of fitting shapes, finite, and psi positive."""
+    kind = np.dtype(dtype)
+    if kind not in (np.dtype(np.float64), np.dtype(np.float32)):
+        raise ValueError(f"dtype={dtype!r}: allowed are numpy.float64 and numpy.float32")
+    centre = np.array(mean, dtype=kind, ndmin=1)
+    factors = np.array(W, dtype=kind, order="C")
+    diagonal = np.array(psi, dtype=kind, ndmin=1)
+    d = centre.size
+    if centre.ndim != 1 or diagonal.shape != (d,) or factors.ndim != 2 or factors.shape[0] != d:
+        raise ValueError(
+            f"mean, W, psi: shapes {centre.shape}, {factors.shape}, {diagonal.shape}; (d,), (d, p) and (d,) are needed"
+        )
+    check_rank(factors.shape[1], d)
+    for name, array in (("mean", centre), ("W", factors)):
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name}: NaN or infinity found; only finite numbers are allowed")
+    bad = ~((diagonal > 0.0) & np.isfinite(diagonal))
+    if bad.any():
+        first = int(np.argmax(bad))
+        raise ValueError(f"psi: entry {first} is {diagonal[first]}; finite numbers > 0 are allowed")
+    return centre, factors, diagonal
+
+
+def share(epsilon: float | None, projection: str) -> float:
+    """The share of the prior's precision that starts in W: EM cannot leave W = 0."""
+    if epsilon is None:
+        return START_SHARE if projection == "em" else 0.0
+    if not 0.0 <= epsilon < 1.0:
+        raise ValueError(f"epsilon={epsilon!r}: a number in [0, 1) is needed")
+    return float(epsilon)
+
+
+def whole(name: str, value: Any) -> int:
+    """A whole number ≥ 1."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
+        raise ValueError(f"{name}={value!r}: a whole number >= 1 is needed")
+    return int(value)
+
+
+def encode(options: Options) -> Array:
+    """Options as numbers."""
+    names = list(PROJECTIONS)
+    return np.array(
+        [names.index(options.projection), options.inner_loops, GAINS.index(options.gain), options.block_size],
+        dtype=np.float64,
+    )
+
+
+def decode(numbers_: Array) -> Options:
+    """Undo :func:`encode`."""
+    projection, loops, gain, size = (int(value) for value in numbers_)
+    return Options(list(PROJECTIONS)[projection], loops, GAINS[gain], size)

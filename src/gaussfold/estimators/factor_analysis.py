@@ -1,0 +1,311 @@
+"""Factor analysis of a stream: a covariance as low rank plus diagonal, in memory linear in the features."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gaussfold.estimators import settings
+from gaussfold.factors.gradient import SGD, Adam, GradientAscent
+from gaussfold.factors.model import FactorStream, posterior
+from gaussfold.factors.online_em import OnlineEM
+from gaussfold.factors.projections import PROJECTIONS
+from gaussfold.factors.recursive import RecursiveFactors
+from gaussfold.store_codecs import decode_rng, encode_rng
+from gaussfold.types import Array, ArrayLike
+
+METHODS = ("recursive-em", "online-em", "gradient")
+OPTIMIZERS = {"sgd": SGD, "adam": Adam}
+
+
+class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Factor analysis in one pass: x = mean + F h + noise, with independent noise per feature.
+
+    Parameters
+    ----------
+    n_components : int
+        Number of factors p.
+    method : {"recursive-em", "online-em", "gradient"}
+        "recursive-em" projects the covariance of everything seen so far back to low rank plus diagonal as rows come
+        (lrvga §5.1); no step size. "online-em" averages the statistics of EM (lrvga App. C, thesis Alg. 2).
+        "gradient" climbs the likelihood (thesis Alg. 1).
+    inner_loops : int
+        recursive-em: steps per projection.
+    ppca : bool
+        One noise variance for all features: probabilistic principal components.
+    projection : {"eigen", "em"}
+        recursive-em: how a projection begins, see :class:`gaussfold.LowRankGaussian`; "em" is the paper's.
+    block_size : int
+        recursive-em: rows per projection.
+    step : {"power", "average"}
+        online-em: statistics move by t^-0.6, and the answer averages the later iterates; or by 1/t.
+    optimizer : "sgd", "adam", or an object with optax's ``init`` and ``update``
+        gradient: how a step is taken.
+    learning_rate : float
+        gradient: for the optimisers given by name.
+    warm_up : int or None
+        recursive-em: rows that wait until their scale is known. online-em and gradient: rows during which only
+        averages move. None: 100.
+    center : bool
+        Whether the mean is learned; False takes it to be zero.
+    start : array of shape (n_features, n_components), optional
+        Factors to start from; with ``start_noise`` recursive-em starts at once, without a warm-up.
+    start_noise : array of shape (n_features,), optional
+        Noise variances to start from.
+    prior_count : int
+        online-em: rows that the start is worth.
+    average_from : int or None
+        online-em with step="power": average the iterates after this row; None: over at least the latest half.
+    random_state : int, generator or None
+        For the start.
+
+    Attributes
+    ----------
+    components_ : array of shape (n_components, n_features)
+    noise_variance_ : array of shape (n_features,)
+    mean_ : array of shape (n_features,)
+    n_samples_seen_ : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.standard_normal((500, 1)) @ [[3.0, 2.0, -1.0]] + rng.standard_normal((500, 3))
+    >>> model = StreamingFactorAnalysis(1).partial_fit(X[:200]).partial_fit(X[200:])
+    >>> print(np.abs(model.components_ / model.components_[0, 0]).round(1))
+    [[1.  0.7 0.3]]
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        method: str = "recursive-em",
+        *,
+        inner_loops: int = 1,
+        ppca: bool = False,
+        projection: str = "eigen",
+        block_size: int = 1,
+        step: str = "power",
+        optimizer: Any = "sgd",
+        learning_rate: float = 1e-3,
+        warm_up: int | None = None,
+        center: bool = True,
+        start: ArrayLike = None,
+        start_noise: ArrayLike = None,
+        prior_count: int = 1,
+        average_from: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.method = method
+        self.inner_loops = inner_loops
+        self.ppca = ppca
+        self.projection = projection
+        self.block_size = block_size
+        self.step = step
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.warm_up = warm_up
+        self.center = center
+        self.start = start
+        self.start_noise = start_noise
+        self.prior_count = prior_count
+        self.average_from = average_from
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn's signature
+        """Forget everything, then learn from these rows in one pass."""
+        rows = validate_data(self, X, dtype=np.float64, ensure_min_samples=1)
+        stream = self._new(rows.shape[1])
+        self._learn(stream, rows)
+        return self
+
+    def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn's signature
+        """Learn from more rows; however the stream is cut into calls, the model is the same."""
+        first = not hasattr(self, "_stream")
+        rows = validate_data(self, X, dtype=np.float64, reset=first)
+        if first:
+            stream = self._new(rows.shape[1])
+        else:
+            stream = self._new(rows.shape[1], self._stream.F)
+            stream.restore(self._stream.state())
+        self._learn(stream, rows)
+        return self
+
+    def transform(self, X: ArrayLike) -> Array:
+        """Posterior mean of the factors of each row, shape (n_rows, n_components)."""
+        model = self._model()
+        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        return np.asarray((rows - model.mean) @ posterior(model.F, model.psi)[1].T)
+
+    def score_samples(self, X: ArrayLike) -> Array:
+        """Log density of each row."""
+        model = self._model()
+        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        away = rows - model.mean
+        sigma, gain = posterior(model.F, model.psi)
+        factors = away @ gain.T
+        # |Ψ^(-1/2)(x - Fz)|² + |z|² at the posterior mean z: a sum of squares, as good as the determinant
+        left = away - factors @ model.F.T
+        square = np.einsum("ij,ij,j->i", left, left, 1.0 / model.psi) + np.einsum("ij,ij->i", factors, factors)
+        log_det = float(np.log(model.psi).sum()) - float(np.linalg.slogdet(sigma)[1])
+        return np.asarray(-0.5 * (square + log_det + rows.shape[1] * math.log(2.0 * math.pi)))
+
+    def score(self, X: ArrayLike, y: Any = None) -> float:  # noqa: ARG002 - scikit-learn's signature
+        """Mean log density of the rows."""
+        return float(self.score_samples(X).mean())
+
+    def get_covariance(self) -> Array:
+        """F F' + Ψ, written out."""
+        model = self._model()
+        return np.asarray(model.F @ model.F.T + np.diag(model.psi))
+
+    def get_precision(self) -> Array:
+        """The covariance's inverse, by Woodbury's identity."""
+        model = self._model()
+        scaled = model.F / model.psi[:, None]
+        return np.asarray(np.diag(1.0 / model.psi) - scaled @ posterior(model.F, model.psi)[0] @ scaled.T)
+
+    @property
+    def components_(self) -> Array:
+        """Factors, one per row."""
+        return self._model().F.T.copy()
+
+    @property
+    def noise_variance_(self) -> Array:
+        """Variance of each feature that no factor explains."""
+        return self._model().psi.copy()
+
+    @property
+    def mean_(self) -> Array:
+        """Mean of the rows."""
+        return self._model().mean.copy()
+
+    @property
+    def n_samples_seen_(self) -> int:
+        """Rows learned so far."""
+        return int(self._model().count)
+
+    # Model files: see `gaussfold.store`.
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything that was learned, and parameters that are arrays, as plain named arrays."""
+        check_is_fitted(self)
+        arrays = {f"stream.{name}": np.asarray(value) for name, value in self._stream.state().items()}
+        given = {name: getattr(self, name) for name in ("start", "start_noise")}
+        return arrays | {f"parameter.{k}": np.asarray(v, dtype=np.float64) for k, v in given.items() if v is not None}
+
+    def store_header(self) -> dict[str, Any]:
+        """Parameters and names, as JSON can hold them."""
+        check_is_fitted(self)
+        values = {k: v for k, v in self.get_params(deep=False).items() if k not in ("start", "start_noise")}
+        if not isinstance(self.optimizer, str):
+            msg = f"optimizer={self.optimizer!r} cannot be saved; give it by name ('sgd', 'adam') for that"
+            raise ValueError(msg)
+        values["random_state"] = encode_rng(self.random_state)
+        names = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
+        return {"parameters": values, "n_features": int(self.n_features_in_), "feature_names": names}
+
+    @classmethod
+    def from_store(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        """Rebuild, bit for bit, the model that `state` and `store_header` describe."""
+        values = dict(header["parameters"])
+        values["random_state"] = decode_rng(values["random_state"])
+        for name in ("start", "start_noise"):
+            values[name] = arrays.get(f"parameter.{name}")
+        model = cls(**values)
+        model.n_features_in_ = header["n_features"]
+        if header["feature_names"] is not None:
+            model.feature_names_in_ = np.array(header["feature_names"], dtype=object)
+        state = {name.removeprefix("stream."): array for name, array in arrays.items() if name.startswith("stream.")}
+        model._stream = model._new(model.n_features_in_, state["F"])
+        model._stream.restore(state)
+        model._settled = None
+        return model
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_stream")
+
+    _stream: FactorStream
+    _settled: FactorStream | None
+
+    def _model(self) -> FactorStream:
+        check_is_fitted(self)
+        if self._settled is None:
+            self._settled = self._stream.settled()
+        return self._settled
+
+    def _learn(self, stream: FactorStream, rows: Array) -> None:
+        """Learn with a stream of its own, and take it only if all went well."""
+        try:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # looked for below
+                stream.learn(rows)
+            lost = not (np.isfinite(stream.F).all() and np.isfinite(stream.psi).all() and (stream.psi > 0.0).all())
+        except ValueError as problem:  # LinAlgError is one; ours name the argument
+            if str(problem).startswith("X:"):
+                raise
+            lost = True
+        if lost:
+            msg = (
+                f"X: after {len(rows)} rows the model left the finite positive numbers; nothing was learned from this call. "
+                "Scale the features, or lower learning_rate"
+            )
+            raise ValueError(msg)
+        self._stream, self._settled = stream, None
+
+    def _new(self, dim: int, start: Array | None = None) -> FactorStream:
+        rank = settings.whole("n_components", self.n_components)
+        if rank > dim:
+            msg = f"n_components={rank}: more factors than the {dim} features; 1 to {dim} are allowed"
+            raise ValueError(msg)
+        settings.one_of("method", self.method, METHODS)
+        settings.one_of("projection", self.projection, tuple(PROJECTIONS))
+        settings.one_of("step", self.step, ("power", "average"))
+        warm_up = 100 if self.warm_up is None else settings.whole("warm_up", self.warm_up, least=0)
+        given = _given("start", self.start, (dim, rank))
+        noise = _given("start_noise", self.start_noise, (dim,))
+        if noise is not None and not (noise > 0.0).all():
+            msg = f"start_noise: entry {int(np.argmin(noise))} is {noise.min()}; numbers > 0 are allowed"
+            raise ValueError(msg)
+        shared = {
+            "center": settings.flag("center", self.center),
+            "isotropic": settings.flag("ppca", self.ppca),
+            "start": given if start is None else start,
+            "rng": settings.generator(self.random_state),
+        }
+        if self.method == "recursive-em":
+            options = {
+                "projection": self.projection,
+                "inner_loops": settings.whole("inner_loops", self.inner_loops),
+                "block_size": settings.whole("block_size", self.block_size),
+            }
+            return RecursiveFactors(dim, rank, warm_up=warm_up, start_psi=noise, **options, **shared)
+        if self.method == "online-em":
+            averaging = {"averaging": self.step == "power", "average_from": self.average_from}
+            count = settings.whole("prior_count", self.prior_count, least=0)
+            return OnlineEM(
+                dim, rank, step=self.step, warm_up=warm_up, prior_count=count, start_psi=noise, **averaging, **shared
+            )
+        optimizer = self.optimizer
+        if isinstance(optimizer, str):
+            settings.one_of("optimizer", optimizer, tuple(OPTIMIZERS))
+            optimizer = OPTIMIZERS[optimizer](settings.positive("learning_rate", self.learning_rate))
+        return GradientAscent(dim, rank, optimizer=optimizer, warm_up=warm_up, **shared)
+
+
+def _given(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array | None:
+    if value is None:
+        return None
+    array = np.array(value, dtype=np.float64)
+    if array.shape != shape or not np.isfinite(array).all():
+        msg = f"{name}: shape {array.shape}; finite numbers of shape {shape} are needed"
+        raise ValueError(msg)
+    return array

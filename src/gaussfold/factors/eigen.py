@@ -1,0 +1,107 @@
+"""The projection that beats EM at equal cost: drop the weakest directions, keep the diagonal.
+
+In the metric of Ψ the target WW' + Ψ + XBX' is I + ZZ', Z = Ψ^(-1/2)[W, X√B] with p + K columns. Its K weakest
+directions v (eigenvectors of the small matrix Z'Z) are dropped from the factors and their squares go to the
+diagonal, so that the diagonal of the target is kept exactly:
+
+    [W, X√B] ← [W, X√B](I - VV'),   Ψ ← Ψ + diag(DD'),  D = [W, X√B]V.
+
+The (p+K)-column factor is brought back to p columns by the block reflector I - YA⁻¹Y', Y = V - [0; Q], that turns V
+into the last K coordinates: with V = [Vp; Vx], Vx = U₁ΣU₂', Q = -U₁U₂' and A = I + U₂ΣU₂',
+
+    W ← W - (D - X√B Q)A⁻¹Vp'.
+
+A rank-K update, whatever K, and A ≥ I: nothing can be ill-conditioned. Directions that hold nothing are dropped
+first, so W = 0 is as good a start as any, and nothing at all is lost until the data exceed rank p.
+
+What goes to the diagonal is noise that the kept directions hold as well: in the new metric the target's part outside
+ZZ' has shrunk from I by δ on average, so a kept direction of strength g is worth g - δ to the likelihood (W =
+U(Λ-I)^(1/2) at its maximum). Without that correction weak factors end up too strong by the noise. It is a d×p by p×p
+product, and as δ is small it waits until p rows have gone by: ``due`` remembers how much.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh, svd
+
+from gaussfold.engine.lowrank import add_product, add_squares, gram, mix, mix_rows, reach
+from gaussfold.factors.recursive_em import Seen, em_loop, project_em, tile_gram, tiles
+from gaussfold.types import Array
+
+
+def project_eigen(
+    W: Array,
+    psi: Array,
+    G: Array,
+    X: Any,
+    weight: Array,
+    alpha: float = 1.0,
+    inner_loops: int = 1,
+    seen: Seen | None = None,
+    due: Array | None = None,
+) -> Array:
+    """As :func:`gaussfold.factors.recursive_em.project_em`; loops after the first are steps of EM from here.
+
+    A negative weight (a likelihood that is not log-concave) has no place among directions: EM takes such rows.
+    ``due`` holds (δ, rows since the kept directions were corrected for noise) and is updated; without it they are
+    corrected at once.
+    """
+    if (weight < 0.0).any():
+        return project_em(W, psi, G, X, weight, alpha, inner_loops, seen)
+    base, base_psi = (W.copy(), psi.copy()) if inner_loops > 1 else (W, psi)
+    root = np.sqrt(weight)
+    R, inner = reach(W, psi, X) if seen is None else seen[:2]
+    if alpha != 1.0:  # [√α W, X√B] in the metric of αΨ: G does not change
+        scale = np.sqrt(alpha)
+        R, inner = R / scale, inner / alpha
+        W *= W.dtype.type(scale)
+        psi *= psi.dtype.type(alpha)
+    count = len(root)
+    small = np.block([[G, R * root], [(R * root).T, (root[:, None] * inner) * root]])
+    V = _weakest(small, count)
+    Vp, Vx = V[: len(G)], V[len(G) :]
+    left, sigma, right = svd(Vx)
+    Q = -left @ right
+    A_inverse = right.T @ ((1.0 / (1.0 + sigma))[:, None] * right)
+    D = mix(W, Vp, X, root[:, None] * Vx)
+    before = psi.copy()
+    add_squares(psi, D)
+    noise = 1.0 - float((before / psi).mean(dtype=np.float64))
+    D -= mix_rows((root[:, None] * Q).T, X, W.dtype)
+    add_product(W, D, -A_inverse @ Vp.T)
+    due = np.array([0.0, np.inf]) if due is None else due
+    due[:] = (1.0 - noise) * due[0] + noise, due[1] + count
+    G = gram(W, psi)
+    if due[1] >= len(G):
+        G = _weaken(W, psi, G, float(due[0]))
+        due[:] = 0.0
+    for _ in range(inner_loops - 1):
+        G = em_loop(W, psi, G, base, base_psi, X, weight, alpha)
+    return G
+
+
+def _weakest(matrix: Array, count: int) -> Array:
+    """Orthonormal eigenvectors of the ``count`` smallest eigenvalues, by whichever driver is faster."""
+    if 8 * count > len(matrix) or len(matrix) < 24:
+        return np.asarray(np.linalg.eigh(matrix)[1][:, :count])
+    return np.asarray(eigh(matrix, subset_by_index=[0, count - 1])[1])
+
+
+def _weaken(W: Array, psi: Array, G: Array, noise: float) -> Array:
+    """Take ``noise`` from the strength of every direction of W, and give it to Ψ; the factors come out rotated."""
+    strength, V = np.linalg.eigh(G)
+    strength = np.maximum(strength, 0.0)
+    share = np.where(strength > noise, noise / np.where(strength > 0.0, strength, 1.0), 1.0)
+    if noise == 0.0 or not strength.any():
+        return G
+    kept, lost, turn = (a.astype(W.dtype) for a in (np.sqrt(1.0 - share), share, V))
+    total = np.zeros_like(G)
+    for part in tiles(W):
+        turned = W[part] @ turn
+        psi[part] += np.square(turned) @ lost
+        np.multiply(turned, kept, out=W[part])
+        total += tile_gram(W[part], psi[part])
+    return total

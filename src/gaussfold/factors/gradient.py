@@ -1,0 +1,101 @@
+"""Stochastic gradient ascent on the likelihood of a factor analysis model: the thesis's Algorithm 1.
+
+An optimiser is anything with optax's two methods: ``init(params)`` and ``update(grads, state, params)`` returning
+(updates, state), where ``grads`` are those of the *negative* log likelihood and updates are added.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gaussfold.factors.model import FactorStream, posterior
+from gaussfold.types import Array
+
+Params = dict[str, Array]
+
+
+class SGD:
+    """Plain steps of ``learning_rate``."""
+
+    def __init__(self, learning_rate: float = 1e-3) -> None:
+        self.learning_rate = learning_rate
+
+    def init(self, params: Params) -> dict[str, Array]:  # noqa: ARG002 - optax's signature
+        """Nothing to remember."""
+        return {}
+
+    def update(self, grads: Params, state: dict[str, Array], params: Params | None = None) -> tuple[Params, dict[str, Array]]:  # noqa: ARG002
+        """-learning_rate · gradient."""
+        return {name: -self.learning_rate * grad for name, grad in grads.items()}, state
+
+
+class Adam:
+    """Kingma and Ba's steps."""
+
+    def __init__(
+        self, learning_rate: float = 1e-3, b1: float = 0.9, b2: float = 0.999, epsilon: float = 1e-8
+    ) -> None:
+        self.learning_rate, self.b1, self.b2, self.epsilon = learning_rate, b1, b2, epsilon
+
+    def init(self, params: Params) -> dict[str, Array]:
+        """Two moments per parameter, and a clock."""
+        moments = {f"{k}_{name}": np.zeros_like(value) for name, value in params.items() for k in ("first", "second")}
+        return moments | {"clock": np.zeros(1)}
+
+    def update(self, grads: Params, state: dict[str, Array], params: Params | None = None) -> tuple[Params, dict[str, Array]]:  # noqa: ARG002
+        """Bias-corrected first moment over the root of the second."""
+        clock = state["clock"] + 1.0
+        fresh, updates = {"clock": clock}, {}
+        for name, grad in grads.items():
+            first = self.b1 * state[f"first_{name}"] + (1.0 - self.b1) * grad
+            second = self.b2 * state[f"second_{name}"] + (1.0 - self.b2) * grad**2
+            fresh |= {f"first_{name}": first, f"second_{name}": second}
+            root = np.sqrt(second / (1.0 - self.b2 ** clock[0])) + self.epsilon
+            updates[name] = -self.learning_rate * first / (1.0 - self.b1 ** clock[0]) / root
+        return updates, fresh
+
+
+class GradientAscent(FactorStream):
+    """Thesis Algorithm 1: F and γ = log ψ follow the gradient of each row's log likelihood, (4.24)-(4.26)."""
+
+    def __init__(self, dim: int, rank: int, *, optimizer: Any = None, warm_up: int = 100, **options: Any) -> None:
+        super().__init__(dim, rank, **options)
+        self.optimizer = SGD() if optimizer is None else optimizer
+        self.warm_up = warm_up
+        self.memory: Any = None
+
+    def learn(self, X: Array) -> None:
+        """Learn from rows, in order."""
+        for x in X:
+            d = self._centre(x)
+            if self.count > self.warm_up:
+                self._step(d)
+
+    def _step(self, d: Array) -> None:
+        sigma, gain = posterior(self.F, self.psi)
+        m = gain @ d
+        spread = self.F @ (sigma + np.outer(m, m))
+        to_F = (np.outer(d, m) - spread) / self.psi[:, None]
+        residual = d * d - 2.0 * d * (self.F @ m) + np.einsum("ij,ij->i", spread, self.F)
+        to_gamma = 0.5 * residual / self.psi - 0.5
+        if self.isotropic:
+            to_gamma[:] = to_gamma.mean()
+        params = {"F": self.F, "gamma": np.log(self.psi)}
+        if self.memory is None:
+            self.memory = self.optimizer.init(params)
+        updates, self.memory = self.optimizer.update({"F": -to_F, "gamma": -to_gamma}, self.memory, params)
+        self.F = self.F + np.asarray(updates["F"])
+        self.psi = np.exp(params["gamma"] + np.asarray(updates["gamma"]))
+
+    def _parts(self) -> dict[str, Any]:
+        memory = self.memory if isinstance(self.memory, dict) else {}
+        return super()._parts() | {f"memory_{name}": value for name, value in memory.items()}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Take over the arrays of :meth:`state`, the optimiser's included."""
+        memory = {name.removeprefix("memory_"): value.copy() for name, value in state.items() if "memory_" in name}
+        self.memory = None
+        super().restore({name: value for name, value in state.items() if "memory_" not in name})
+        self.memory = memory or None

@@ -1,0 +1,80 @@
+"""A factor analysis model while it learns: mean, factors and noise, and what every method does around its step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gaussfold.types import Array
+
+
+class FactorStream:
+    """x = mean + F h + noise, h ~ N(0, I), noise ~ N(0, diag psi), learned from rows as they come.
+
+    Parameters
+    ----------
+    dim, rank
+        Sizes d and p.
+    center
+        Whether the mean is learned; otherwise it is zero.
+    isotropic
+        One noise variance for all (probabilistic PCA).
+    start
+        Factors to start from (d, p); drawn if not given.
+    rng
+        For the start.
+    """
+
+    def __init__(
+        self, dim: int, rank: int, *, center: bool, isotropic: bool, start: Array | None, rng: np.random.Generator
+    ) -> None:
+        self.center, self.isotropic = center, isotropic
+        self.mean = np.zeros(dim)
+        self.F = np.linalg.qr(rng.standard_normal((dim, rank)))[0] if start is None else start.copy()
+        self.psi = np.ones(dim)
+        self.count = 0
+
+    def learn(self, X: Array) -> None:
+        """Learn from rows, in order."""
+        raise NotImplementedError
+
+    def settled(self) -> FactorStream:
+        """The model as it stands, with nothing waiting."""
+        return self
+
+    def _centre(self, x: Array) -> Array:
+        """Count one row and return its distance from the mean, which already knows it."""
+        self.count += 1
+        if not self.center:
+            return x
+        self.mean += (x - self.mean) / self.count
+        return np.asarray(x - self.mean)
+
+    def _share_noise(self) -> None:
+        if self.isotropic:
+            self.psi[:] = self.psi.mean()
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Named arrays that hold everything that was learned."""
+        return {name: np.asarray(value).copy() for name, value in self._parts().items() if value is not None}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Take over the arrays of :meth:`state`."""
+        for name, value in self._parts().items():
+            if name not in state:
+                setattr(self, name, None)
+            elif isinstance(value, int):
+                setattr(self, name, int(state[name]))
+            else:
+                setattr(self, name, np.array(state[name]))
+
+    def _parts(self) -> dict[str, Any]:
+        return {"mean": self.mean, "F": self.F, "psi": self.psi, "count": self.count}
+
+
+def posterior(F: Array, psi: Array) -> tuple[Array, Array]:
+    """Σ = (I + F'Ψ⁻¹F)⁻¹ and ΣF'Ψ⁻¹: the factors' covariance given a row, and how a row gives their mean."""
+    C = (F / psi[:, None]).T
+    sigma = np.linalg.inv(np.eye(F.shape[1]) + C @ F)
+    return sigma, sigma @ C

@@ -1,0 +1,38 @@
+"""The projections by name."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from gaussfold.factors.eigen import project_eigen
+from gaussfold.factors.recursive_em import Seen, project_em
+from gaussfold.types import Array
+
+
+class Projection(Protocol):
+    """Brings α(WW' + Ψ) + X'BX back to low rank plus diagonal, in place; returns the new W'Ψ⁻¹W."""
+
+    def __call__(
+        self,
+        W: Array,
+        psi: Array,
+        G: Array,
+        X: Any,
+        weight: Array,
+        alpha: float = 1.0,
+        inner_loops: int = 1,
+        seen: Seen | None = None,
+        due: Array | None = None,
+    ) -> Array:
+        """Project."""
+        ...
+
+
+PROJECTIONS: dict[str, Projection] = {"eigen": project_eigen, "em": project_em}
+
+
+def resolve_projection(name: str) -> Projection:
+    """A projection by name."""
+    if name not in PROJECTIONS:
+        raise ValueError(f"projection={name!r}: allowed are {', '.join(map(repr, PROJECTIONS))}")
+    return PROJECTIONS[name]

@@ -1,0 +1,77 @@
+"""Slow textbook twins of the low-rank machinery: d×d arrays and loops, straight from the papers' formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def algorithm_1(W, psi, X, weights, alpha=1.0, inner_loops=1):
+    """Lrvga Algorithm 1 as printed, with rows X (K, d) and one weight each, on d×d arrays."""
+    target = alpha * (W @ W.T + np.diag(psi))
+    for x, weight in zip(X, weights, strict=True):
+        target = target + weight * np.outer(x, x)
+    for _ in range(inner_loops):
+        inverse_psi = np.diag(1.0 / psi)
+        M = np.eye(W.shape[1]) + W.T @ inverse_psi @ W
+        V = target @ inverse_psi @ W
+        W_new = V @ np.linalg.inv(np.eye(W.shape[1]) + np.linalg.inv(M) @ W.T @ inverse_psi @ V)
+        psi = np.diag(target - W_new @ np.linalg.inv(M) @ V.T).copy()
+        W = W_new
+    return W, psi
+
+
+def eigen_projection(W, psi, X, weights, alpha=1.0, weaken=True):
+    """Eigenvectors of the d×d target in the metric of the old diagonal; returns WW' and Ψ.
+
+    The diagonal of the target is kept. Then, in the new metric, every kept direction loses what the diagonal has
+    gained on average.
+    """
+    low = alpha * W @ W.T + (X.T * weights) @ X
+    kept = _strongest(low, alpha * psi, W.shape[1], 0.0)
+    fresh = alpha * psi + np.diag(low - kept)
+    if weaken:
+        noise = np.mean(1.0 - alpha * psi / fresh)
+        weak = _strongest(kept, fresh, W.shape[1], noise)
+        fresh = fresh + np.diag(kept - weak)
+        kept = weak
+    return kept, fresh
+
+
+def _strongest(matrix, metric, count, less):
+    scale = np.sqrt(np.outer(metric, metric))
+    values, vectors = np.linalg.eigh(matrix / scale)
+    strong = vectors[:, -count:] * np.sqrt(np.maximum(values[-count:] - less, 0.0))
+    return scale * (strong @ strong.T)
+
+
+def log_likelihood(W, psi, target):
+    """Lrvga (13) per sample, constants apart: what a projection maximises."""
+    precision = W @ W.T + np.diag(psi)
+    return -0.5 * np.trace(np.linalg.solve(precision, target)) - 0.5 * np.linalg.slogdet(precision)[1]
+
+
+def kl_to_covariance(W, psi, S):
+    """KL(N(0, S) ‖ N(0, WW' + Ψ))."""
+    model = W @ W.T + np.diag(psi)
+    spread = np.trace(np.linalg.solve(model, S)) - len(psi)
+    return 0.5 * (spread + np.linalg.slogdet(model)[1] - np.linalg.slogdet(S)[1])
+
+
+def linear_regression(W, psi, mean, X, y, noise_std, project, gain="exact", block=1):
+    """L-RVGA for a linear model on d×d arrays; ``project(W, psi, X, weights) -> W, psi``."""
+    mean = mean.copy()
+    for start in range(0, len(y), block):
+        rows, labels = X[start : start + block], y[start : start + block]
+        before = W @ W.T + np.diag(psi)
+        after = before + rows.T @ rows / noise_std**2
+        W, psi = project(W, psi, rows, np.full(len(rows), noise_std**-2))
+        used = after if gain == "exact" else W @ W.T + np.diag(psi)
+        mean = mean + np.linalg.solve(used, rows.T @ (labels - rows @ mean)) / noise_std**2
+    return mean, W, psi
+
+
+def sample_covariance_error(samples, cov):
+    """Largest deviation of the empirical covariance from ``cov``, in standard errors of each entry."""
+    empirical = np.cov(samples.T)
+    error = np.sqrt((cov**2 + np.outer(np.diag(cov), np.diag(cov))) / len(samples))
+    return np.abs((empirical - cov) / error).max()
