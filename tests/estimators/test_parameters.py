@@ -14,7 +14,7 @@ ESTIMATORS = {
     StreamingPoissonRegressor: labels("poisson", X),
 }
 SHARED = [
-    ({"covariance": "lowrank"}, "covariance='lowrank' is not available yet.*use covariance='full'"),
+    ({"covariance": "lowrank"}, "rank=10: more factors than the 5 weights"),
     ({"covariance": "dense"}, "covariance must be one of 'full', 'lowrank', 'diagonal', got 'dense'"),
     ({"rank": 0}, "rank must be a whole number >= 1, got 0"),
     ({"rule": "magic"}, "rule.*magic"),
