@@ -1,7 +1,7 @@
 """Belief × likelihood × rule × at: every cell that is defined gives the numbers of the textbook's row loop.
 
 The twin (``tests/reference``) multiplies precisions and inverts them, integrates by panels of Gauss-Legendre and solves
-by SciPy's Powell iteration to 1e-14. It differs from the engine by at most 4e-14 on this grid, so 1e-11 leaves room for
+by SciPy's Powell iteration to 1e-14. It differs from the engine by at most 1.1e-13 on this grid: 1e-11 leaves room for
 another BLAS and none for another formula.
 """
 

@@ -76,6 +76,15 @@ def static_pass(
     length = block_length(dim, block_size)
     if n == 0:
         return mean, factor
+    with np.errstate(over="ignore", invalid="ignore"):  # a row too large to square is found, and named, by the engine
+        return _static_pass(mean, factor, X, y, weight, program, trace, block_size, length)
+
+
+def _static_pass(
+    mean: Array, factor: Array, X: Any, y: Array, weight: Array, program: Program, trace: Trace,
+    block_size: int | None, length: int,
+) -> tuple[Array, Array]:  # fmt: skip
+    n, dim = y.size, mean.size
     if length == 1 or (block_size is None and (dim <= DIRECT_DIM or n <= DIRECT_ROWS)):
         factor = factor.copy()
         rows = dense_rows(X, 0, n)

@@ -208,7 +208,9 @@ class Cellular:
             np.empty(logged, dtype=np.uint64),
         )
         trace = Trace.empty(y.size)
-        failed, size = self._run(rows, y, weight, program, (self._seen, self._clock, self._kind, rate, self._prior), log, trace)
+        failed, size = self._run(
+            rows, y, weight, program, (self._seen, self._clock, self._kind, rate, self._prior), log, trace
+        )
         if failed >= 0:
             if copied is not None and copied_seen is not None:
                 self._cells[:] = copied
@@ -224,9 +226,13 @@ class Cellular:
         code, _, _, rule, _, at = program
         coupling, mean, variance = self._coupling.form
         if coupling == MARGINAL and code == STUDENT_T:
-            raise ValueError("coupling='marginal': a Student-t likelihood cannot be integrated over; use coupling='joint'")
+            raise ValueError(
+                "coupling='marginal': a Student-t likelihood cannot be integrated over; use coupling='joint'"
+            )
         if coupling != JOINT and (mean == ONE_STEP or variance == HEIGHT) and (rule, at) != (NEWTON, POSTERIOR):
-            raise ValueError(f"coupling={self._coupling!r} goes with rule='newton', at='posterior'; use Marginal() for others")
+            raise ValueError(
+                f"coupling={self._coupling!r} goes with rule='newton', at='posterior'; use Marginal() for others"
+            )
 
     def _run(
         self,

@@ -71,7 +71,9 @@ def resolve_coupling(coupling: str | Coupling) -> Coupling:
         return Joint()
     if coupling == "marginal":
         return Marginal()
-    raise ValueError(f"coupling={coupling!r}: allowed are 'marginal', 'joint', or an object from gaussfold.beliefs.coupling")
+    raise ValueError(
+        f"coupling={coupling!r}: allowed are 'marginal', 'joint', or an object from gaussfold.beliefs.coupling"
+    )
 
 
 def coupling_from_form(form: Form) -> Coupling:

@@ -146,9 +146,7 @@ def _segment(
     return taken
 
 
-def _condition(
-    belief: LowRankGaussian, precision: Precision, X: Any, view: View, offset: Array, trace: Trace
-) -> None:
+def _condition(belief: LowRankGaussian, precision: Precision, X: Any, view: View, offset: Array, trace: Trace) -> None:
     """Mean += PX'a: the exact posterior mean of the rows' Gaussian sites."""
     inner = np.eye(offset.size) + trace.site_precision[:, None] * view.covariance
     a = np.linalg.solve(inner, trace.site_shift - trace.site_precision * offset)

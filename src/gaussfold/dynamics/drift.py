@@ -22,8 +22,9 @@ class Ages(Protocol):
 class Forgetting:
     """Stabilised forgetting: natural parameters relax geometrically towards the prior's.
 
-    One tick: Λ ← γΛ + (1-γ)Λ₀ and Λμ ← γΛμ + (1-γ)Λ₀μ₀. Old data fade with memory 1/(1-γ), and because Λ ≥ Λ₀ is
-    kept, the covariance never exceeds the prior's: forgetting cannot wind up.
+    One tick: Λ ← γΛ + (1-γ)Λ₀ and Λμ ← γΛμ + (1-γ)Λ₀μ₀. Old data fade with memory 1/(1-γ). As long as no site
+    has negative precision (never with a log-concave likelihood) Λ ≥ Λ₀ is kept, so the covariance does not exceed the
+    prior's: forgetting cannot wind up.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ class _Announcer(event.Listener):  # type: ignore[misc]
         type(self).told = True
         if not os.environ.get("GAUSSFOLD_QUIET"):
             print(
-                "gaussfold: compiling its inner loops (once per installation, under a minute; "
+                "gaussfold: compiling its inner loops (once per installation, about a minute; "
                 "GAUSSFOLD_QUIET=1 silences this)",
                 file=sys.stderr,
                 flush=True,
