@@ -154,6 +154,26 @@ def _forward_solve(lower: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 @compiled
+def _make_site(
+    program: tuple[int, float, float, int, float, int],
+    y: float,
+    w: float,
+    m0: float,
+    v0: float,
+    site_precision: np.ndarray,
+    site_shift: np.ndarray,
+) -> tuple[bool, float, float]:
+    """Visit one row and keep its site; (whether it is finite, gradient at the new mean, curvature)."""
+    code, p0, p1, rule, alpha, at = program
+    j, h, m, v, _ = visit(code, p0, p1, rule, alpha, at, y, w, m0, v0)
+    if not (v > 0.0 and v < math.inf and abs(j) < math.inf and abs(h) < math.inf):
+        return False, j, h
+    site_precision[0] = -h
+    site_shift[0] = j - h * m
+    return True, j, h
+
+
+@compiled
 def _tick_natural(
     precision: np.ndarray,
     shift: np.ndarray,
@@ -188,7 +208,6 @@ def absorb_rows_forgetting(
 
     Λ ← γΛ + (1-γ)Λ₀, h ← γh with h = Λ(μ-μ₀). A tick has full rank, so each row costs a Cholesky factor.
     """
-    code, p0, p1, rule, alpha, at = program
     n, d = rows.shape
     for i in range(n):
         learn = not math.isnan(y[i]) and w[i] != 0.0
@@ -205,17 +224,12 @@ def absorb_rows_forgetting(
             mean += b[q] * g[q] + x[q] * prior_mean[q]
         out_mean[i] = mean
         out_variance[i] = variance
-        out_log_predictive[i] = math.nan
-        if math.isnan(y[i]):
-            continue
-        out_log_predictive[i] = log_predictive(code, p0, p1, y[i], mean, variance)
+        out_log_predictive[i] = log_predictive(program[0], program[1], program[2], y[i], mean, variance)
         if not learn or variance == 0.0:
             continue
-        j, h, m, v, _ = visit(code, p0, p1, rule, alpha, at, y[i], w[i], mean, variance)
-        if not (v > 0.0 and v < math.inf and abs(j) < math.inf and abs(h) < math.inf):
+        ok, _, h = _make_site(program, y[i], w[i], mean, variance, site_precision[i : i + 1], site_shift[i : i + 1])
+        if not ok:
             return i
-        site_precision[i] = -h
-        site_shift[i] = j - h * m
         base = 0.0
         for q in range(d):
             base += x[q] * prior_mean[q]
@@ -243,7 +257,6 @@ def absorb_rows_walking(
     site_shift: np.ndarray,
 ) -> int:
     """As ``absorb_rows`` with P ← P + q²I before each learned row: the Kalman filter of a random walk."""
-    code, p0, p1, rule, alpha, at = program
     n, d = rows.shape
     u = np.empty(d)
     for i in range(n):
@@ -259,17 +272,12 @@ def absorb_rows_walking(
             variance += rows[i, r] * u[r]
         out_mean[i] = m0
         out_variance[i] = variance
-        out_log_predictive[i] = math.nan
-        if math.isnan(y[i]):
-            continue
-        out_log_predictive[i] = log_predictive(code, p0, p1, y[i], m0, variance)
+        out_log_predictive[i] = log_predictive(program[0], program[1], program[2], y[i], m0, variance)
         if not learn or variance == 0.0:
             continue
-        j, h, m, v, _ = visit(code, p0, p1, rule, alpha, at, y[i], w[i], m0, variance)
-        if not (v > 0.0 and v < math.inf and abs(j) < math.inf and abs(h) < math.inf):
+        ok, j, h = _make_site(program, y[i], w[i], m0, variance, site_precision[i : i + 1], site_shift[i : i + 1])
+        if not ok:
             return i
-        site_precision[i] = -h
-        site_shift[i] = j - h * m
         kappa = -h / (1.0 - variance * h)
         for r in range(d):
             mean[r] += u[r] * j

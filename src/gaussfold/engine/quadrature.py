@@ -196,7 +196,7 @@ def _log_relative(
 def _tilted_panels(
     code: int, p0: float, p1: float, y: float, power: float, m: float, v: float, edges: np.ndarray
 ) -> tuple[int, float]:
-    """Panel edges (offsets from m) that cover the tilted density, and the offset of its mode or of y's lump."""
+    """Panel edges (offsets from m) that cover the tilted density, and the offset of its mode or higher lump."""
     s = math.sqrt(v)
     center, length = landmark(code, p0, p1, y)
     center -= m
@@ -213,7 +213,10 @@ def _tilted_panels(
         for z in (-6.0, -4.0, -2.0, 2.0, 4.0, 6.0):
             edges[count] = z * s
             count += 1
-        return _graded_edges(center, steep, low, high, edges, count), center
+        count = _graded_edges(center, steep, low, high, edges, count)
+        # Moments are taken about the higher lump: about the other one the variance would cancel.
+        lower = _log_integrand(code, p0, p1, y, power, m, v, center) < _log_integrand(code, p0, p1, y, power, m, v, 0.0)
+        return count, 0.0 if lower else center
     mode, variance, _ = tilted_mode(code, p0, p1, y, power, m, v)
     mode -= m
     spread = math.sqrt(variance)

@@ -22,103 +22,17 @@ from gaussfold.engine.evaluate import (
     TAYLOR,
     VI,
     bounded_site,
-    ep_site,
     expected_derivatives,
-    expected_log_density,
     rule_site,
 )
-from gaussfold.engine.families import (
-    GAUSSIAN,
-    LOGIT,
-    NEGATIVE_BINOMIAL,
-    POISSON,
-    PROBIT,
-    STUDENT_T,
-    derivatives,
-    landmark,
-    log_density,
-)
-from gaussfold.engine.logistic import logistic_root
+from gaussfold.engine.families import GAUSSIAN, LOGIT, PROBIT, STUDENT_T, derivatives, landmark
 from gaussfold.engine.quadrature import tilted_mode
-from gaussfold.engine.special import wright_omega
+from gaussfold.engine.search import bracket, bracketed, profile_variance, scan
+from gaussfold.engine.starts import nearby
 
 PRIOR, POSTERIOR, EXTRAGRADIENT, EXTRAGRADIENT_PRINTED, EXTRAGRADIENT_MEAN_ONLY = range(5)
 TOLERANCE = 1e-14
 MAX_NEWTON = 40
-PROBIT_SLOPE = 1.702
-
-
-@compiled
-def _poisson_vi_start(y: float, w: float, m0: float, v0: float) -> tuple[float, float]:
-    """Exact: for fixed v the mean is a Lambert function, and v (1 + ω) = v0 increases in v."""
-    a = m0 + v0 * w * y
-    log_scale = math.log(v0 * w)
-    z = log_scale + a
-    low = 0.0
-    high = v0
-    v = min(v0, 1.0)
-    for _ in range(100):
-        omega = wright_omega(z + 0.5 * v)
-        residual = v * (1.0 + omega) - v0
-        if residual > 0.0:
-            high = v
-        else:
-            low = v
-        target = v - residual / (1.0 + omega + 0.5 * v * omega / (1.0 + omega))
-        if not (low < target < high):
-            target = 0.5 * (low + high)
-        done = abs(target - v) <= 1e-15 * v
-        v = target
-        if done:
-            break
-    omega = wright_omega(z + 0.5 * v)
-    return a - omega if omega < 1.0 else math.log(omega) - log_scale - 0.5 * v, v
-
-
-@compiled
-def _student_bound_start(df: float, scale: float, y: float, w: float, m0: float, v0: float) -> tuple[float, float]:
-    """Near the fixed point of the Gaussian scale mixture, where coordinate ascent from the prior leads.
-
-    With t = v0/v the site's precision is (df+1)/(df scale² + (y-m0)²/t² + v0/t): t climbs from 1, never past the root.
-    """
-    gap = y - m0
-    t = 1.0
-    for _ in range(200):
-        before = t
-        t = 1.0 + v0 * w * (df + 1.0) / (df * scale * scale + (gap / t) * (gap / t) + v0 / t)
-        if t - before <= 1e-3 * t:
-            break
-    return m0 + gap * (1.0 - 1.0 / t), v0 / t
-
-
-@compiled
-def _start(
-    code: int, p0: float, p1: float, rule: int, y: float, w: float, m0: float, v0: float
-) -> tuple[float, float, int]:
-    """A point near the root: exact for newton, for vi on Poisson, and for vi on logit as approximated."""
-    if rule == EP:  # the full moment match, which is the answer for alpha = 1
-        j, h = ep_site(code, p0, p1, 1.0, y, w, m0, v0)
-        v = v0 / (1.0 - v0 * h)
-        return m0 + v * j, v, 1
-    if rule not in (NEWTON, TAYLOR):
-        if code == LOGIT:
-            return logistic_root(w * y, w, m0, v0, True)
-        if code == NEGATIVE_BINOMIAL:
-            shift = math.log(p0)
-            m, v, n = logistic_root(w * y, w * (y + p0), m0 - shift, v0, True)
-            return m + shift, v, n
-        if code == PROBIT:  # Φ(f) ≈ σ(1.702 f)
-            m, v, n = logistic_root(w * y, w, PROBIT_SLOPE * m0, PROBIT_SLOPE * PROBIT_SLOPE * v0, True)
-            return m / PROBIT_SLOPE, v / (PROBIT_SLOPE * PROBIT_SLOPE), n
-        if code == POISSON and rule == VI:
-            m, v = _poisson_vi_start(y, w, m0, v0)
-            return m, v, 1
-    if code == STUDENT_T:
-        if rule == QUADRATIC:
-            m, v = _student_bound_start(p0, p1, y, w, m0, v0)
-            return m, v, 1
-        return m0, v0, 0
-    return tilted_mode(code, p0, p1, y, w, m0, v0)
 
 
 @compiled
@@ -209,136 +123,6 @@ def _newton(
 
 
 @compiled
-def _profile_variance(
-    code: int, p0: float, p1: float, rule: int, alpha: float, y: float, w: float, m0: float, v0: float, m: float
-) -> float:
-    """For a fixed mean the v with 1/v = 1/v0 - H(m, v), an upward crossing: Illinois steps on log v."""
-    x_low = math.log(v0) - 50.0
-    x_high = math.log(v0)
-    f_low = -1.0
-    f_high = 1.0
-    for _ in range(60):  # a likelihood that is not log-concave may widen the marginal
-        v = math.exp(x_high)
-        _, h = rule_site(code, p0, p1, rule, alpha, y, w, m, v, m0, v0)
-        f_high = v * (1.0 / v0 - h) - 1.0
-        if f_high >= 0.0:
-            break
-        x_high += 1.0
-    f_high = min(f_high, 1e3)
-    side = 0
-    for n in range(120):
-        x = 0.5 * (x_low + x_high) if n % 3 == 2 else (x_low * f_high - x_high * f_low) / (f_high - f_low)
-        if not (x_low < x < x_high):
-            x = 0.5 * (x_low + x_high)
-        v = math.exp(x)
-        _, h = rule_site(code, p0, p1, rule, alpha, y, w, m, v, m0, v0)
-        f = v * (1.0 / v0 - h) - 1.0
-        if f > 0.0:
-            x_high = x
-            f_high = f
-            f_low = 0.5 * f_low if side == 1 else f_low
-            side = 1
-        else:
-            x_low = x
-            f_low = f
-            f_high = 0.5 * f_high if side == -1 else f_high
-            side = -1
-        if x_high - x_low <= 1e-15 or abs(f) <= 1e-15:
-            break
-    return math.exp(x_low) if abs(f_low) < abs(f_high) else math.exp(x_high)
-
-
-@compiled
-def _residual(
-    code: int, p0: float, p1: float, rule: int, alpha: float, y: float, w: float, m0: float, v0: float, m: float
-) -> float:
-    v = _profile_variance(code, p0, p1, rule, alpha, y, w, m0, v0, m)
-    j, _ = rule_site(code, p0, p1, rule, alpha, y, w, m, v, m0, v0)
-    return m - m0 - v0 * j
-
-
-@compiled
-def _bracketed(
-    code: int, p0: float, p1: float, rule: int, alpha: float, y: float, w: float,
-    m0: float, v0: float, low: float, high: float,
-) -> float:  # fmt: skip
-    """The mean at which the profiled residual crosses zero upwards between low and high (Illinois steps)."""
-    f_low = _residual(code, p0, p1, rule, alpha, y, w, m0, v0, low)
-    f_high = _residual(code, p0, p1, rule, alpha, y, w, m0, v0, high)
-    if f_low >= 0.0:
-        return low
-    if f_high <= 0.0:
-        return high
-    side = 0
-    for n in range(200):
-        # Illinois converges fast; every third step bisects, so a flat end cannot stall it.
-        x = 0.5 * (low + high) if n % 3 == 2 else (low * f_high - high * f_low) / (f_high - f_low)
-        if not (low < x < high):
-            x = 0.5 * (low + high)
-        f = _residual(code, p0, p1, rule, alpha, y, w, m0, v0, x)
-        if f > 0.0:
-            high = x
-            f_high = f
-            f_low = 0.5 * f_low if side == 1 else f_low
-            side = 1
-        else:
-            low = x
-            f_low = f
-            f_high = 0.5 * f_high if side == -1 else f_high
-            side = -1
-        if high - low <= 4e-16 * (abs(low) + abs(high)):
-            break
-    return 0.5 * (low + high)
-
-
-@compiled
-def _objective(
-    code: int, p0: float, p1: float, rule: int, y: float, w: float, m0: float, v0: float, m: float, v: float
-) -> float:
-    """What the posterior form minimises: KL to prior × likelihood (vi), or its value at the mode (newton)."""
-    if rule == NEWTON:
-        return 0.5 * (m - m0) * (m - m0) / v0 - w * log_density(code, p0, p1, y, m)
-    fit = expected_log_density(code, p0, p1, y, m, v)
-    return 0.5 * (v / v0 + (m - m0) * (m - m0) / v0 - math.log(v / v0)) - w * fit
-
-
-@compiled
-def _scan(
-    code: int, p0: float, p1: float, rule: int, alpha: float, y: float, w: float, m0: float, v0: float
-) -> tuple[float, float]:
-    """All upward crossings between m0 and y, the best of them by objective: for Student-t's two lumps.
-
-    The gradient always points from m towards y, so every stationary point lies between m0 and y. Marks are
-    dense around y on the likelihood's own length and around m0.
-    """
-    length = math.sqrt(p0) * p1
-    gap = y - m0
-    best_m = m0
-    best = math.inf
-    previous = m0
-    f_previous = _residual(code, p0, p1, rule, alpha, y, w, m0, v0, m0) * (1.0 if gap > 0.0 else -1.0)
-    for k in range(1, 16):
-        if k <= 6:
-            mark = m0 + gap * (k / 6.0) * 0.5
-        else:
-            distance = min(length * 2.0 ** (12 - k), 0.5 * abs(gap)) if k < 15 else 0.0
-            mark = y - math.copysign(distance, gap)
-        if (mark - previous) * gap <= 0.0:
-            continue
-        f = _residual(code, p0, p1, rule, alpha, y, w, m0, v0, mark) * (1.0 if gap > 0.0 else -1.0)
-        if f_previous < 0.0 <= f:
-            m = _bracketed(code, p0, p1, rule, alpha, y, w, m0, v0, min(previous, mark), max(previous, mark))
-            v = _profile_variance(code, p0, p1, rule, alpha, y, w, m0, v0, m)
-            value = _objective(code, p0, p1, rule, y, w, m0, v0, m, v)
-            if value < best:
-                best = value
-                best_m = m
-        previous = mark
-        f_previous = f
-    return best_m, _profile_variance(code, p0, p1, rule, alpha, y, w, m0, v0, best_m)
-
-
-@compiled
 def implicit(
     code: int, p0: float, p1: float, rule: int, alpha: float, y: float, w: float, m0: float, v0: float
 ) -> tuple[float, float, float, float, int]:
@@ -347,13 +131,13 @@ def implicit(
         # Convex as long as the largest l'' cannot outweigh the prior's precision; else look at both lumps.
         steepest = w * (p0 + 1.0) / (8.0 * p0 * p1 * p1)
         if v0 * steepest >= 1.0:
-            m, v = _scan(code, p0, p1, rule, alpha, y, w, m0, v0)
+            m, v = scan(code, p0, p1, rule, alpha, y, w, m0, v0)
             ok, j, h, m_polished, v_polished, n = _newton(code, p0, p1, rule, alpha, y, w, m0, v0, m, v)
             if ok and abs(m_polished - m) <= 1e-6 * (abs(m) + math.sqrt(v)):
                 return j, h, m_polished, v_polished, n
             j, h = rule_site(code, p0, p1, rule, alpha, y, w, m, v, m0, v0)
             return j, h, m, v, n
-    m, v, n_start = _start(code, p0, p1, rule, y, w, m0, v0)
+    m, v, n_start = nearby(code, p0, p1, rule, y, w, m0, v0)
     if (rule in (NEWTON, TAYLOR) and code != STUDENT_T) or (rule == VI and code == LOGIT and p0 == APPROXIMATE):
         # The start is the root. Taylor's gradient is newton's, only its curvature is Fisher's.
         j, h = rule_site(code, p0, p1, rule, alpha, y, w, m, v, m0, v0)
@@ -368,30 +152,11 @@ def implicit(
         n += n_more
     if ok:
         return j, h, m, v, n
-    low, high = _bracket(code, p0, p1, rule, alpha, y, w, m0, v0)
-    m = _bracketed(code, p0, p1, rule, alpha, y, w, m0, v0, low, high)
-    v = _profile_variance(code, p0, p1, rule, alpha, y, w, m0, v0, m)
+    low, high = bracket(code, p0, p1, rule, alpha, y, w, m0, v0)
+    m = bracketed(code, p0, p1, rule, alpha, y, w, m0, v0, low, high)
+    v = profile_variance(code, p0, p1, rule, alpha, y, w, m0, v0, m)
     j, h = rule_site(code, p0, p1, rule, alpha, y, w, m, v, m0, v0)
     return j, h, m, v, n + 100
-
-
-@compiled
-def _bracket(
-    code: int, p0: float, p1: float, rule: int, alpha: float, y: float, w: float, m0: float, v0: float
-) -> tuple[float, float]:
-    """Two means around the root: m0 on one side, and on the other y (Student-t) or doubling steps from m0."""
-    if code == STUDENT_T:
-        return min(m0, y), max(m0, y)
-    f = _residual(code, p0, p1, rule, alpha, y, w, m0, v0, m0)
-    step = math.sqrt(v0)
-    other = m0
-    for _ in range(200):
-        other = m0 - step if f > 0.0 else m0 + step
-        g = _residual(code, p0, p1, rule, alpha, y, w, m0, v0, other)
-        if (f > 0.0) != (g > 0.0):
-            break
-        step *= 2.0
-    return min(m0, other), max(m0, other)
 
 
 @compiled

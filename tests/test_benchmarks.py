@@ -1,0 +1,36 @@
+"""Benchmarks run, and the textbook loop they compare with is the algorithm they claim to compare."""
+
+import json
+
+import numpy as np
+
+import gaussfold as gf
+from benchmarks import dense
+from benchmarks.registry import BENCHMARKS
+from benchmarks.report import Report
+
+
+def test_the_textbook_loop_is_ours():
+    X, y = dense._problem(6, 40)
+    mean, cov = dense.textbook_rvga(X, y, 1.3)
+    belief = gf.DenseGaussian.isotropic(6, 1.3)
+    gf.fold(belief, gf.likelihoods.Bernoulli(expectation="probit"), X, y)
+    np.testing.assert_allclose(belief.mean, mean, rtol=1e-4, atol=1e-5)  # its root finder stops at 1e-6
+    np.testing.assert_allclose(belief.cov, cov, rtol=1e-4, atol=1e-6)
+
+
+def test_report(tmp_path):
+    report = Report("A title", ("d", "time"), [[10, 1.23456], [100, 123456.0]], ["a note"])
+    assert report.table().splitlines()[2] == "| 10  | 1.23   |"
+    report.write(tmp_path / "deep" / "out.json")
+    written = json.loads((tmp_path / "deep" / "out.json").read_text())
+    assert written["rows"] == [[10, 1.23456], [100, 123456.0]]
+    assert written["machine"]["cores"] >= 1
+
+
+def test_registry_names_modules_with_a_run():
+    import importlib
+
+    for module, title in BENCHMARKS.values():
+        assert callable(importlib.import_module(module).run)
+        assert title
