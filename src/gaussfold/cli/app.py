@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from typing import Annotated, Any
+import functools
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -37,6 +38,20 @@ Json = Annotated[bool, typer.Option("--json", help="End standard output with one
 ModelFile = Annotated[str, typer.Option("-i", "--model", help="Model file of 'gaussfold train'.")]
 
 
+F = TypeVar("F", bound=Callable[..., None])
+
+
+def _guarded(command: F) -> F:
+    """Keep tracebacks from users; inside, because Click would turn a broken pipe into its own exit code."""
+
+    @functools.wraps(command)
+    def call(*args: Any, **options: Any) -> None:
+        with no_traceback():
+            command(*args, **options)
+
+    return call  # type: ignore[return-value]
+
+
 def _inputs(files: list[str] | None, data: list[str] | None) -> list[str]:
     return [*(files or []), *(data or [])] or ["-"]
 
@@ -58,6 +73,7 @@ def _reading(format: Any, bits: Any, interact: Any, separator: Any, positive: An
 
 
 @app.command(epilog=HELP)
+@_guarded
 def train(
     files: Files = None,
     data: Data = None,
@@ -126,6 +142,7 @@ def _number(name: str, text: str) -> float:
 
 
 @app.command(epilog=HELP)
+@_guarded
 def predict(
     model: ModelFile,
     files: Files = None,
@@ -151,6 +168,7 @@ def predict(
 
 
 @app.command(epilog=HELP)
+@_guarded
 def inspect(
     model: Annotated[str, typer.Argument(help="Model file of 'gaussfold train'.")],
     top: Annotated[int, typer.Option("--top", min=1, help="How many features to show.")] = 10,
@@ -163,6 +181,7 @@ def inspect(
 
 
 @app.command(epilog=HELP)
+@_guarded
 def compare(
     files: Files = None,
     data: Data = None,
@@ -190,6 +209,7 @@ def compare(
 
 
 @app.command(epilog=HELP)
+@_guarded
 def convert(
     files: Files = None,
     data: Data = None,
@@ -220,6 +240,7 @@ def convert(
 
 
 @app.command(epilog=HELP)
+@_guarded
 def demo(
     examples: Annotated[int, typer.Option("-n", "--examples", min=1000, help="Rows to generate.")] = 200_000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the random numbers.")] = 0,
@@ -250,5 +271,4 @@ def _main(
 def run() -> None:
     """Run the command that the arguments name; never returns."""
     with no_traceback():
-        code = app(standalone_mode=True)
-    sys.exit(code)
+        app()

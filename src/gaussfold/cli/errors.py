@@ -51,6 +51,8 @@ def no_traceback() -> Iterator[None]:
     except MemoryError:
         sys.exit(fail("not enough memory; use fewer bits (-b) or --float32", INTERNAL))
     except Exception as error:
+        if type(error).__module__.startswith(("click", "typer")):
+            raise  # wrong usage and plain exits are theirs to show
         sys.exit(_translate(error))
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from gaussfold.cli.errors import BAD_DATA, BROKEN_PIPE, INTERRUPTED, OK, TERMINATED, USAGE, Failure, close_output, fail
-from gaussfold.cli.model import Setting, StreamModel
+from gaussfold.beliefs.mixture import PRIOR_GRID
+from gaussfold.cli.model import AUTO, Setting, StreamModel
 from gaussfold.cli.output import Writer
 from gaussfold.cli.progress import Progress
 from gaussfold.cli.saving import Checkpoints, check_target, save_last, signals
@@ -214,13 +215,10 @@ class _Run:
         }
         if not job.test_only:
             summary |= {"slots_used": used, "collision_rate": round(collision_rate(used, model.reading.bits), 6)}
-        if hasattr(model.belief, "log_weights"):
-            stds = model.setting.prior(1).components
+        summary["prior_std"] = model.setting.prior_std
+        if model.setting.prior_std == AUTO:
             best = int(model.belief.weights.argmax())
-            summary["prior_std"] = float(stds[best].var[0] ** 0.5)
-            summary["prior_probability"] = round(float(model.belief.weights[best]), 6)
-        else:
-            summary["prior_std"] = model.setting.prior_std
+            summary |= {"prior_std": PRIOR_GRID[best], "prior_probability": round(float(model.belief.weights[best]), 6)}
         return summary
 
 
