@@ -45,6 +45,8 @@ def no_traceback() -> Iterator[None]:
         sys.exit(fail(str(failure), failure.code))
     except KeyboardInterrupt:
         sys.exit(fail("interrupted", INTERRUPTED))
+    except FileNotFoundError as error:
+        sys.exit(_translate(error))
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
         sys.exit(fail(f"{name}{error.strerror or error}", CANNOT_WRITE))

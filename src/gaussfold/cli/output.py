@@ -35,7 +35,7 @@ class Writer:
                 raise Failure("writing Parquet needs pyarrow; pip install 'gaussfold[arrow]'", USAGE) from error
         else:
             try:
-                self._file = sys.stdout if path == "-" else open(path, "w", encoding="utf-8", newline="")
+                self._file = standard_output() if path == "-" else open(path, "w", encoding="utf-8", newline="")
             except OSError as error:
                 raise Failure(f"{path}: cannot be written ({error.strerror})", CANNOT_WRITE) from error
 
@@ -71,10 +71,21 @@ class Writer:
         """Flush and close."""
         if self._parquet is not None:
             self._parquet.close()
-        elif self._file is sys.stdout:
-            sys.stdout.flush()
+        elif self._file is not None and self._path == "-":
+            self._file.flush()
         elif self._file is not None:
             self._file.close()
+
+
+def standard_output() -> TextIO:
+    """Return standard output with a buffer of its own.
+
+    With PYTHONUNBUFFERED Python's own one forgets what a pipe did not take at once.
+    """
+    try:
+        return open(sys.stdout.fileno(), "w", encoding="utf-8", newline="", closefd=False)
+    except (OSError, ValueError):  # replaced by something that is no file
+        return sys.stdout
 
 
 def _plain(column: Any) -> list[Any]:
