@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         import rich  # noqa: F401
     except ImportError as missing:
         parser.error(f"{missing}: the experiments draw, so they need pip install 'gaussfold[plot]'")
-    context = Context(quick=args.quick, oracles=oracles, track=_track)
+    context = Context(quick=args.quick, full=args.full, oracles=oracles, track=_track)
     for name in names:
         started = time.perf_counter()
         png, numbers = run(EXPERIMENTS[name], context, args.out)
@@ -108,6 +108,7 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, default=GALLERY, metavar="DIR", help="where to write (default: %(default)s)"
     )
     parser.add_argument("--tables", action="store_true", help="print the tables of the gallery from DIR")
+    parser.add_argument("--full", action="store_true", help="the papers' longest runs (10 million examples)")
     parser.add_argument("--quick", action="store_true", help="fewer seeds and coarser grids")
     parser.add_argument(
         "--oracle-data",
