@@ -85,11 +85,11 @@ METHODS: dict[str, Method] = {
     "auto": Method(
         "Gauss, 8 priors mixed", "", lambda d, _: Belief(gf.DiagonalMixture.isotropic(d), "newton"), PURPLE, (0, (3, 2))
     ),
-    "vb100": Method("VB, 100 samples", "prior std", lambda d, s: SampledVB(d, s, 100), VERMILION, "-", 50),
-    "vb1000": Method("VB, 1000 samples", "prior std", lambda d, s: SampledVB(d, s, 1000), VERMILION, (0, (3, 1)), 500),
+    "vb100": Method("VB, 100 samples", "prior std", lambda d, s: SampledVB(d, s, 100), VERMILION, "-", 20),
+    "vb1000": Method("VB, 1000 samples", "prior std", lambda d, s: SampledVB(d, s, 1000), VERMILION, (0, (3, 1)), 200),
 }
 GRIDS: dict[str, tuple[float, ...]] = {
-    "sgd": (0.2, 0.4, 0.8, 1.6),
+    "sgd": (0.1, 0.15, 0.2, 0.3),
     "adf": (0.5, 1.0, 2.0, 4.0),
     "adf-exact": (1.0,),
     "dimgauss": (0.5, 1.0, 2.0, 4.0),

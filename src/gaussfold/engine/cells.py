@@ -40,7 +40,7 @@ def aged(m: Any, v: Any, elapsed: Any, kind: Any, m0: Any, v0: Any) -> Any:
     return m, v
 
 
-@compiled
+@compiled_inline
 def take_one(
     cells: Any, seen: Any, now: Any, kind: Any, prior: Any, indices: Any, data: Any, start: Any, stop: Any,
     index: Any, x: Any, raw: Any, m: Any, v: Any,

@@ -79,7 +79,7 @@ def score(p0: Any, y: Any, mean: Any, variance: Any) -> Any:
     """Log p(y), sparse-online (8), or its exact integral."""
     if p0 == APPROXIMATE:
         f = mean / math.sqrt(1.0 + SCALE * variance)
-        return y * f - max(f, 0.0) - math.log1p(math.exp(-abs(f)))
+        return y * f - max(f, 0.0) - math.log1p(exp_nonpositive(-abs(f)))
     return log_predictive(LOGIT, p0, 0.0, y, mean, variance)
 
 
