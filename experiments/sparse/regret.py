@@ -63,7 +63,17 @@ def compare(stream: Stream, names: list[str], context: Context, n: int, seeds: i
             "r_T": float(regret[-1] / math.log(size)),
             "r_T_each": [float(curve[-1] / math.log(size)) for curve, _ in runs],
         }
+    _level(found, n)
     return found
+
+
+def _level(found: dict[str, Any], n: int) -> None:
+    """Beside a method that was given fewer examples, note where the marginal method stood at that point."""
+    marginal = found["methods"].get("gauss")
+    for numbers in found["methods"].values():
+        if marginal is not None and numbers["examples"] < n:
+            at = int(np.searchsorted(marginal["t"], numbers["examples"], side="right")) - 1
+            numbers["marginal_at_the_same_t"] = float(marginal["regret_over_log_t"][max(at, 0)])
 
 
 def draw(ax: Any, found: dict[str, Any], title: str, label_y: bool = True) -> None:

@@ -35,6 +35,15 @@ class Rows(NamedTuple):
     indices: np.ndarray
     data: np.ndarray
 
+    def plain(self, *, narrow: bool) -> Rows:
+        """In the few types that loops are compiled for; ``narrow`` leaves 32-bit column indices as they are."""
+        kind = np.int32 if narrow and self.indices.dtype == np.int32 else np.int64
+        return Rows(
+            self.indptr.astype(np.int64, copy=False),
+            self.indices.astype(kind, copy=False),
+            self.data.astype(np.float64, copy=False),
+        )
+
     @property
     def longest(self) -> int:
         """Number of entries of the longest row."""
@@ -50,12 +59,11 @@ def sparse_rows(X: Any, dim: int, *, merged: bool = False) -> Rows:
     if merged and not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()
-    data = csr.data if csr.data.dtype in (np.float64, np.float32) else csr.data.astype(np.float64)
     indices = csr.indices
     if indices.size and not (indices.min() >= 0 and indices.max() < dim):
         msg = f"X: column indices from {indices.min()} to {indices.max()}; 0 to {dim - 1} are allowed"
         raise ValueError(msg)
-    return Rows(csr.indptr, indices, data)
+    return Rows(csr.indptr, indices, csr.data)
 
 
 class Cellular:
@@ -127,7 +135,8 @@ class Cellular:
         """Mean and variance of x'θ per row and component, shape (n, K), from CSR arrays without repetitions."""
         n, k = rows.indptr.size - 1, self._cells.shape[2]
         mean, variance = np.empty((n, k)), np.empty((n, k))
-        look(self._cells, self._seen, self._clock[0], self._kind, self._prior, *rows, mean, variance)
+        plain = rows.plain(narrow=False)
+        look(self._cells, self._seen, self._clock[0], self._kind, self._prior, *plain, mean, variance)
         return mean, variance
 
     # Time.
@@ -254,11 +263,12 @@ class Cellular:
         if form[0] == MARGINAL:
             trace.site_precision[:] = np.nan  # a site per feature, none per row
             trace.site_shift[:] = np.nan
-        shared = (self._cells, time, log, *rows, y, weight)
+        fast = (code, rule, at, form) == FAST
+        shared = (self._cells, time, log, *rows.plain(narrow=fast), y, weight)
         scratch = (self._log_weights, np.empty(k), np.empty(k))
-        if (code, rule, at, form) == FAST and k == 1:
+        if fast and k == 1:
             outcome = absorb_logit(*shared, p0, limits, rows.longest, *trace[:3])
-        elif (code, rule, at, form) == FAST and k <= WIDTH:
+        elif fast and k <= WIDTH:
             outcome = absorb_logit_grid(*shared, p0, limits, rows.longest, *scratch, *trace[:3])
         else:
             outcome = absorb_any(*shared, program, form, limits, rows.longest, *scratch, *trace)
