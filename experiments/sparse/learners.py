@@ -92,7 +92,7 @@ GRIDS: dict[str, tuple[float, ...]] = {
     "sgd": (0.1, 0.15, 0.2, 0.3),
     "adf": (0.5, 1.0, 2.0, 4.0),
     "adf-exact": (1.0,),
-    "dimgauss": (0.5, 1.0, 2.0, 4.0),
+    "dimgauss": (1.0, 2.0, 3.0, 4.0),
     "auto": (0.0,),
 }
 """Numbers tried for the tuned setting, times the std of the true weights for priors; others take the true std."""
