@@ -38,7 +38,9 @@ def measure(command: list[str]) -> tuple[float, float, float, str]:
     """Run a process; seconds, processor seconds, peak MB and what it said."""
     with tempfile.TemporaryFile() as out:
         began = time.perf_counter()
-        child = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env={**os.environ, "GAUSSFOLD_QUIET": "1"})
+        child = subprocess.Popen(
+            command, stdout=out, stderr=subprocess.STDOUT, env={**os.environ, "GAUSSFOLD_QUIET": "1"}
+        )
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
         seconds = time.perf_counter() - began
@@ -50,7 +52,9 @@ def measure(command: list[str]) -> tuple[float, float, float, str]:
 
 
 def _ours(path: Path, bits: int, model: Path, prior: str, *options: str) -> Run:
-    seconds, cpu, peak, text = measure([*_OURS, str(path), "-b", str(bits), "-f", str(model), "--prior-std", prior, *options])
+    seconds, cpu, peak, text = measure(
+        [*_OURS, str(path), "-b", str(bits), "-f", str(model), "--prior-std", prior, *options]
+    )
     found = json.loads(text.strip().splitlines()[-1])
     return Run(seconds, cpu, peak, found["average_loss"] or 0.0, found["examples"])
 
@@ -71,10 +75,23 @@ def run(quick: bool = False) -> Report:
     """Measure everything on both files."""
     report = Report(
         "Sparse clicks, text file to saved model",
-        ["file", "learner", "examples/s", "start-up s", "whole s", "processor s", "log loss", "peak MB", "against fastest VW"],
+        [
+            "file",
+            "learner",
+            "examples/s",
+            "start-up s",
+            "whole s",
+            "processor s",
+            "log loss",
+            "peak MB",
+            "against fastest VW",
+        ],
     )
     _DATA.mkdir(parents=True, exist_ok=True)
-    files = (("200 features", write_few, 100_000 if quick else 5_000_000, 18), ("8 M features, Zipf", write_zipf, 50_000 if quick else 3_000_000, 24))
+    files = (
+        ("200 features", write_few, 100_000 if quick else 5_000_000, 18),
+        ("8 M features, Zipf", write_zipf, 50_000 if quick else 3_000_000, 24),
+    )
     with tempfile.TemporaryDirectory() as folder:
         for title, write, n, bits in files:
             path = _DATA / f"{write.__name__}-{n}.vw"
@@ -83,7 +100,7 @@ def run(quick: bool = False) -> Report:
             _file(report, title, path, n, bits, Path(folder), quick)
     report.notes += [
         "examples/s: all examples over whole process less start-up (the same command on a file of one line).",
-        "Vowpal Wabbit: `python -m vowpalwabbit`, which is its own driver with its own parser thread; the pip package has no `vw` program.",
+        "Vowpal Wabbit: `python -m vowpalwabbit`, its own driver and parser; the pip package has no `vw` program.",
         "scikit-learn: CSR parsed beforehand, only predict and partial_fit (1000 rows a call) are timed.",
         "scikit-learn touches all 2^bits weights in every call, so on the second file it sees the first rows only.",
         "River: its own process, but only its first rows; parsing in Python is timed.",
@@ -110,15 +127,35 @@ def _file(report: Report, title: str, path: Path, n: int, bits: int, folder: Pat
         start = min(learn(one).seconds for _ in range(3))
         rows[name] = (learn(path), start)
     limit = 2000 if quick else 20_000
-    rows["scikit-learn SGDClassifier, parsed before"] = (_peer("sklearn", path, bits, n if bits < 20 else 10 * limit), 0.0)
+    rows["scikit-learn SGDClassifier, parsed before"] = (
+        _peer("sklearn", path, bits, n if bits < 20 else 10 * limit),
+        0.0,
+    )
     if importlib.util.find_spec("river"):
         rows["River LogisticRegression, AdaGrad"] = (_peer("river", path, bits, limit), 0.0)
     rates = {name: run.examples / max(run.seconds - start, 1e-9) for name, (run, start) in rows.items()}
     fastest = max((rate for name, rate in rates.items() if name.startswith("vowpal")), default=float("nan"))
     for name, (run, start) in rows.items():
         report.rows.append(
-            [title, name, rates[name], start, run.seconds, run.cpu, f"{run.loss:.6f}", run.peak, rates[name] / fastest]
+            [
+                title,
+                name,
+                rates[name],
+                start,
+                run.seconds,
+                run.cpu,
+                f"{run.loss:.6f}",
+                run.peak,
+                rates[name] / fastest,
+            ]
         )
         report.numbers.setdefault("runs", []).append(
-            {"file": title, "bytes": path.stat().st_size, "learner": name, "start_up": start, "rate": rates[name], **vars(run)}
+            {
+                "file": title,
+                "bytes": path.stat().st_size,
+                "learner": name,
+                "start_up": start,
+                "rate": rates[name],
+                **vars(run),
+            }
         )

@@ -38,7 +38,9 @@ def run(capsys, monkeypatch, *args, stdin=b""):
 
 def process(*args, stdin=None, **options):
     """The same in a process of its own."""
-    done = subprocess.run([*COMMAND, *map(str, args)], input=stdin, capture_output=True, env=ENVIRONMENT, timeout=120, **options)
+    done = subprocess.run(
+        [*COMMAND, *map(str, args)], input=stdin, capture_output=True, env=ENVIRONMENT, timeout=120, **options
+    )
     assert b"Traceback" not in done.stderr
     return done.returncode, done.stdout, done.stderr.decode()
 

@@ -57,8 +57,36 @@ def test_training_in_two_parts_is_training_at_once(cli, tmp_path, prior, extra):
     for name, part in (("ab", raw), ("a", raw[:cut]), ("b", raw[cut:])):
         (tmp_path / f"{name}.vw").write_bytes(part)
     common = ("--quiet", "--keep-names")
-    assert cli("train", tmp_path / "ab.vw", "-b", 8, "--prior-std", prior, "-f", tmp_path / "whole", *common, *extra)[0] == 0
-    assert cli("train", tmp_path / "a.vw", "-b", 8, "--prior-std", prior, "-f", tmp_path / "half", *common, *extra)[0] == 0
+    assert (
+        cli(
+            "train",
+            tmp_path / "ab.vw",
+            "-b",
+            8,
+            "--prior-std",
+            prior,
+            "-f",
+            tmp_path / "whole",
+            *common,
+            *extra,
+        )[0]
+        == 0
+    )
+    assert (
+        cli(
+            "train",
+            tmp_path / "a.vw",
+            "-b",
+            8,
+            "--prior-std",
+            prior,
+            "-f",
+            tmp_path / "half",
+            *common,
+            *extra,
+        )[0]
+        == 0
+    )
     assert cli("train", tmp_path / "b.vw", "-i", tmp_path / "half", "-f", tmp_path / "two", *common)[0] == 0
     same_model(tmp_path / "whole", tmp_path / "two")
 
@@ -89,7 +117,19 @@ def test_saving_and_predicting_change_nothing(cli, data, tmp_path):
 
 def test_checkpoints_do_not_change_the_model(cli, data, tmp_path):
     cli("train", data, "-b", 8, "-f", tmp_path / "plain", "--quiet")
-    cli("train", data, "-b", 8, "-f", tmp_path / "often", "--quiet", "--checkpoint", 1, "--checkpoint-seconds", 0.001)
+    cli(
+        "train",
+        data,
+        "-b",
+        8,
+        "-f",
+        tmp_path / "often",
+        "--quiet",
+        "--checkpoint",
+        1,
+        "--checkpoint-seconds",
+        0.001,
+    )
     same_model(tmp_path / "plain", tmp_path / "often")
 
 
@@ -171,7 +211,9 @@ def test_tables_are_read_alike_from_csv_and_parquet(cli, tmp_path):
     frame.write_csv(tmp_path / "t.csv")
     frame.write_parquet(tmp_path / "t.parquet")
     for name in ("csv", "parquet"):
-        code, _, err = cli("train", tmp_path / f"t.{name}", "-b", 8, "-f", tmp_path / name, "--interact", "::", "--quiet")
+        code, _, err = cli(
+            "train", tmp_path / f"t.{name}", "-b", 8, "-f", tmp_path / name, "--interact", "::", "--quiet"
+        )
         assert code == 0, err
     same_model(tmp_path / "csv", tmp_path / "parquet")
     code, out, _ = cli("predict", "-i", tmp_path / "csv", tmp_path / "t.parquet", "--output-format", "jsonl")

@@ -185,8 +185,13 @@ def test_a_broken_pipe_ends_quietly(tmp_path):
     data = tmp_path / "d.vw"
     data.write_bytes(clicks(30_000))
     assert process("train", data, *OPTIONS, "-f", tmp_path / "m")[0] == 0
-    for args in (("predict", "-i", tmp_path / "m", data), ("train", data, *OPTIONS, "-f", tmp_path / "n", "-p", "-")):
-        child = subprocess.Popen([*COMMAND, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT)
+    for args in (
+        ("predict", "-i", tmp_path / "m", data),
+        ("train", data, *OPTIONS, "-f", tmp_path / "n", "-p", "-"),
+    ):
+        child = subprocess.Popen(
+            [*COMMAND, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
+        )
         child.stdout.readline()
         child.stdout.close()
         err = child.stderr.read()
@@ -234,7 +239,9 @@ def test_kill_9_at_any_moment_leaves_a_model_that_loads_and_resumes_exactly(tmp_
     target = tmp_path / "killed"
     killed = 0
     for k in range(20):
-        child = subprocess.Popen([*COMMAND, *map(str, args), "-f", str(target)], env=ENVIRONMENT, stderr=subprocess.DEVNULL)
+        child = subprocess.Popen(
+            [*COMMAND, *map(str, args), "-f", str(target)], env=ENVIRONMENT, stderr=subprocess.DEVNULL
+        )
         if k % 2:  # half of the time right after a checkpoint, half of the time anywhere
             stamp = target.stat().st_mtime_ns if target.exists() else 0
             while child.poll() is None and (not target.exists() or target.stat().st_mtime_ns == stamp):
@@ -261,7 +268,10 @@ def test_a_long_stream_takes_no_more_memory_than_a_short_one():
     """Rows from a generator through standard input; the peak must not grow with their number."""
 
     def peak(n_chunks):
-        code = "import resource, sys; from gaussfold.cli import main\ntry:\n main()\nfinally:\n print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        code = (
+            "import resource\nfrom gaussfold.cli import main\n"
+            "try:\n main()\nfinally:\n print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+        )
         child = subprocess.Popen(
             [COMMAND[0], "-c", code, "train", "-", "-b", "10", "--prior-std", "1", "--quiet", "--format", "vw"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=ENVIRONMENT,

@@ -37,7 +37,9 @@ def test_pairs_are_products():
 
 def test_frames_of_every_make_hash_alike():
     columns = {"n": [0.5, -1.25], "c": ["é", "b"]}
-    rows = [gf.hashing.FeatureHasher(bits=8).fit_transform(make(columns)).toarray() for make in (pl.DataFrame, pd.DataFrame)]
+    rows = [
+        gf.hashing.FeatureHasher(bits=8).fit_transform(make(columns)).toarray() for make in (pl.DataFrame, pd.DataFrame)
+    ]
     np.testing.assert_array_equal(rows[0], rows[1])
 
 

@@ -34,15 +34,19 @@ def expand(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> 
         found = sorted(glob.glob(name, recursive=True)) if glob.has_magic(name) else []
         if not found:
             what = "no file matches it" if glob.has_magic(name) else "there is no such file"
-            raise DataError(f"{name}: {what}; give a path, a glob, or - for standard input")
+            msg = f"{name}: {what}; give a path, a glob, or - for standard input"
+            raise DataError(msg)
         names += found
     if not names:
-        raise DataError("no input; give a path, a glob, or - for standard input")
+        msg = "no input; give a path, a glob, or - for standard input"
+        raise DataError(msg)
     for name in names:
         if name != "-" and Path(name).is_dir():
-            raise DataError(f"{name}: it is a directory; give its files, for example '{name}/*'")
+            msg = f"{name}: it is a directory; give its files, for example '{name}/*'"
+            raise DataError(msg)
     if names.count("-") > 1:
-        raise DataError("-: standard input was given more than once; it can be read only once")
+        msg = "-: standard input was given more than once; it can be read only once"
+        raise DataError(msg)
     return names
 
 
@@ -77,12 +81,13 @@ class Source:
         self._pipe: int | None = None
         try:
             raw = self._open(name)
-            self._head = raw.read(1 << 16)
+            self._head: bytes = raw.read(1 << 16)
             while 0 < len(self._head) < 4 and (more := raw.read(4)):
                 self._head += more
         except OSError as error:
             self._stack.close()
-            raise DataError(f"{self.name}: cannot be read ({error.strerror or error})") from error
+            msg = f"{self.name}: cannot be read ({error.strerror or error})"
+            raise DataError(msg) from error
         self._file = self._unwrap(raw)
 
     def __enter__(self) -> Source:
@@ -93,10 +98,10 @@ class Source:
 
     def _open(self, name: str) -> Any:
         if name != "-":
-            raw = self._stack.enter_context(open(name, "rb", buffering=0))
+            raw = self._stack.enter_context(open(name, "rb", buffering=0))  # noqa: SIM115
         else:
             try:
-                raw = open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)
+                raw = open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)  # noqa: SIM115 - not ours to close
             except (OSError, AttributeError):  # replaced by something that is no file
                 return sys.stdin.buffer
         if not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
@@ -116,8 +121,9 @@ class Source:
         """Return the first bytes; they will be read again."""
         view = memoryview(bytearray(size))
         filled, _ = self.fill(view)
-        self._head = bytes(view[:filled]) + self._head
-        return self._head
+        head = bytes(view[:filled]) + self._head
+        self._head = head
+        return head
 
     def fill(self, view: memoryview) -> tuple[int, bool]:
         """Read until the view is full, the input ends, or a pipe pauses; return bytes read and "it ended"."""
@@ -134,18 +140,22 @@ class Source:
                     return filled, True
                 filled += read
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise DataError(f"{self.name}: the compressed data are truncated or damaged ({error})") from error
+            msg = f"{self.name}: the compressed data are truncated or damaged ({error})"
+            raise DataError(msg) from error
         except OSError as error:
-            raise DataError(f"{self.name}: cannot be read further ({error.strerror or error})") from error
+            msg = f"{self.name}: cannot be read further ({error.strerror or error})"
+            raise DataError(msg) from error
         except Exception as error:  # every zstd package has an error class of its own
             if "zstd" not in type(error).__module__.lower():
                 raise
-            raise DataError(f"{self.name}: the compressed data are truncated or damaged ({error})") from error
+            msg = f"{self.name}: the compressed data are truncated or damaged ({error})"
+            raise DataError(msg) from error
         return filled, False
 
     def _pauses(self, began: float) -> bool:
         if os.name == "nt":
             return time.monotonic() - began > _PATIENCE
+        assert self._pipe is not None
         return not select.select([self._pipe], [], [], _PATIENCE)[0]
 
 
