@@ -7,4 +7,8 @@ BENCHMARKS = {
         "benchmarks.dense",
         "R-VGA with a full covariance: a textbook loop, ours by row and by block, bayesianbandits",
     ),
+    "sparse": (
+        "benchmarks.sparse",
+        "hashed clicks, text file to saved model: ours, Vowpal Wabbit, scikit-learn, River",
+    ),
 }

@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"{missing}: the experiments draw, so they need pip install 'gaussfold[plot]'")
     for name in names:
         started = time.perf_counter()
-        context = Context(quick=args.quick, oracles=oracles, track=partial(_track, name))
+        context = Context(quick=args.quick, full=args.full, oracles=oracles, track=partial(_track, name))
         png, numbers = run(EXPERIMENTS[name], context, args.out)
         print(f"{name}: {png} ({time.perf_counter() - started:.1f} s)", flush=True)
         if oracles is not None and "synthetic" in json.dumps(numbers):
@@ -109,6 +109,7 @@ def _parser() -> argparse.ArgumentParser:
         "--out", type=Path, default=GALLERY, metavar="DIR", help="where to write (default: %(default)s)"
     )
     parser.add_argument("--tables", action="store_true", help="print the tables of the gallery from DIR")
+    parser.add_argument("--full", action="store_true", help="the papers' longest runs (10 million examples)")
     parser.add_argument("--quick", action="store_true", help="fewer seeds and coarser grids")
     parser.add_argument(
         "--oracle-data",

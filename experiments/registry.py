@@ -32,6 +32,8 @@ class Context:
     ----------
     quick : bool
         Fewer seeds and coarser grids, for tests.
+    full : bool
+        The papers' longest runs: hours instead of minutes.
     oracles : Path or None
         Folder of the authors' data; ``None`` draws our own.
     track : callable
@@ -39,6 +41,7 @@ class Context:
     """
 
     quick: bool = False
+    full: bool = False
     oracles: Path | None = None
     track: Callable[[Iterable[Any], str], Iterator[Any]] = field(default=_silent)
 
@@ -87,4 +90,18 @@ _RVGA = (
 EXPERIMENTS: dict[str, Experiment] = {
     f"rvga-fig{number}": Experiment(f"rvga-fig{number}", f"R-VGA figure {number}: {title}", f"experiments.rvga.{to}")
     for number, (title, to) in enumerate(_RVGA, start=1)
+}
+
+_SPARSE = (
+    ("table1", "seconds and regret / log T, 20 and 40 of 200 features active", "table1"),
+    ("fig1", "regret over log t, 20 and 40 of 200 features active", "fig01"),
+    ("fig2", "8 million features with a long tail; the head of the Criteo log", "fig02"),
+    ("fig3", "the logistic and the normal distribution", "fig03"),
+    ("fig4", "regret for 5, 20, 40 active features and weights of std 1, 2, 3", "fig04"),
+    ("fig5", "regret with values in [0, 1], and with 2000 features", "fig05"),
+    ("fig6", "regret with categories, even and with a long tail", "fig06"),
+)
+EXPERIMENTS |= {
+    f"sparse-{name}": Experiment(f"sparse-{name}", f"Sparse online {name}: {title}", f"experiments.sparse.figures:{to}")
+    for name, title, to in _SPARSE
 }

@@ -29,7 +29,8 @@ def run(name, folder, *options):
 def test_every_figure_of_the_paper_is_listed_and_has_a_function(capsys):
     assert main(["--list"]) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert listed == [f"rvga-fig{number}" for number in range(1, 17)]
+    rvga, sparse = (f"rvga-fig{number}" for number in range(1, 17)), (f"sparse-fig{number}" for number in range(1, 7))
+    assert listed == [*rvga, "sparse-table1", *sparse]
     for experiment in EXPERIMENTS.values():
         module, function = experiment.target.split(":")
         assert callable(getattr(importlib.import_module(module), function))

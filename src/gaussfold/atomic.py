@@ -13,8 +13,8 @@ from pathlib import Path
 _UNSYNCABLE = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM}
 
 
-def write_atomically(target: Path, blob: bytes) -> None:
-    """Write beside ``target``, sync, rename over it, sync the directory; on failure leave no trace."""
+def write_atomically(target: Path, *pieces: bytes | memoryview) -> None:
+    """Write the pieces beside ``target``, sync, rename over it, sync the directory; on failure leave no trace."""
     temporary = target.with_name(f".gaussfold-{secrets.token_hex(8)}.tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     descriptor = os.open(temporary, flags, 0o666)  # the umask applies, as to any new file
@@ -22,7 +22,8 @@ def write_atomically(target: Path, blob: bytes) -> None:
         with os.fdopen(descriptor, "wb") as file:
             with contextlib.suppress(FileNotFoundError):
                 os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
-            file.write(blob)
+            for piece in pieces:
+                file.write(piece)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)

@@ -31,7 +31,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as to_bytes
 
 import gaussfold
 from gaussfold.atomic import write_atomically
@@ -116,7 +115,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     """
     target = Path(os.path.realpath(path))
     _check_target(target)
-    write_atomically(target, _serialise(model))
+    write_atomically(target, *_pieces(model))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -155,6 +154,11 @@ def _build(file: Path, header: Header, arrays: Arrays) -> Any:
 
 
 def _serialise(model: Any) -> bytes:
+    return b"".join(_pieces(model))
+
+
+def _pieces(model: Any) -> list[bytes | memoryview]:
+    """The parts of a file; arrays are views of the model's, so that saving takes no memory of their size."""
     kind = type(model).__name__
     if kind not in KINDS or getattr(importlib.import_module(KINDS[kind]), kind) is not type(model):
         allowed = ", ".join(sorted(KINDS))
@@ -179,10 +183,26 @@ def _serialise(model: Any) -> bytes:
     except (TypeError, ValueError) as error:
         msg = f"model: a parameter of {kind} cannot be JSON ({error}); use plain numbers and strings"
         raise StoreError(msg) from error
-    # safetensors copies raw memory, whatever the strides: it must get C order and native bytes.
+    # the format is raw memory: C order and native bytes
     plain = {name: np.asarray(a, a.dtype.newbyteorder("="), order="C") for name, a in arrays.items()}
     document["sha256"] = _digest(document, plain)
-    return bytes(to_bytes(plain, metadata={_KEY: json.dumps(document)}))
+    return _safetensors(plain, {_KEY: json.dumps(document)})
+
+
+def _safetensors(arrays: Arrays, metadata: dict[str, str]) -> list[bytes | memoryview]:
+    """Length of the header, header, arrays one after the other: the safetensors format, largest alignment first."""
+    names = sorted(arrays, key=lambda name: (-arrays[name].dtype.itemsize, name))
+    header: dict[str, Any] = {"__metadata__": metadata}
+    start = 0
+    for name in names:
+        array = arrays[name]
+        code = "BOOL" if array.dtype == np.bool_ else f"{array.dtype.kind.upper()}{8 * array.dtype.itemsize}"
+        header[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": [start, start + array.nbytes]}
+        start += array.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    head = len(text).to_bytes(8, "little") + text
+    return [head, *(arrays[name].reshape(-1).view(np.uint8).data for name in names)]
 
 
 def _is_fortran(array: np.ndarray[Any, Any]) -> bool:

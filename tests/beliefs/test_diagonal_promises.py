@@ -154,7 +154,7 @@ def test_float32_stores_half_and_stays_close():
 def test_a_billion_features_cost_nothing_before_the_first_row_and_two_numbers_after():
     belief = gf.DiagonalGaussian.isotropic(2**30, std=0.7)
     X = sparse.csr_array(([1.0, 2.0], ([0, 0], [5, 2**30 - 1])), shape=(1, 2**30))
-    mean, variance = belief.marginal(X)
+    _mean, variance = belief.marginal(X)
     assert variance == pytest.approx([5 * 0.49])
     assert sum(array.nbytes for array in belief.state().values()) < 200
 
@@ -187,7 +187,9 @@ def test_the_mixture_loses_at_most_log_k_against_the_best_prior_in_hindsight(cas
     if not soft:  # exactly the log of the averaged product, hence never more than log 8 at any time
         product = np.logaddexp.reduce(np.cumsum(alone, axis=1), axis=0) - math.log(8)
         np.testing.assert_allclose(np.cumsum(mixed), product, rtol=1e-11)
-    np.testing.assert_allclose(mixture.log_weights, alone.sum(axis=1) - np.logaddexp.reduce(alone.sum(axis=1)), atol=1e-9)
+    np.testing.assert_allclose(
+        mixture.log_weights, alone.sum(axis=1) - np.logaddexp.reduce(alone.sum(axis=1)), atol=1e-9
+    )
     weights = mixture.weights
     components = [c.marginal(X).mean for c in mixture.components]
     np.testing.assert_allclose(mixture.marginal(X).mean, weights @ components, rtol=1e-12, atol=1e-12)
@@ -231,7 +233,9 @@ def test_samples_have_the_moments(make):
         (lambda: Marginal(mean="two-step"), "mean='two-step'"),
         (lambda: gf.fold(gf.DiagonalGaussian.isotropic(1), StudentT(3.0, 1.0), [[1.0]], [0.0]), "Student-t"),
         (
-            lambda: gf.fold(gf.DiagonalGaussian.isotropic(1, coupling=Marginal("one-step")), APPROXIMATE, [[1.0]], [0.0]),
+            lambda: gf.fold(
+                gf.DiagonalGaussian.isotropic(1, coupling=Marginal("one-step")), APPROXIMATE, [[1.0]], [0.0]
+            ),
             "goes with rule='newton'",
         ),
         (lambda: gf.DiagonalMixture([]), "components"),

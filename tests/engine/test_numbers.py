@@ -39,15 +39,24 @@ def test_numbers_of_up_to_19_digits_are_read_as_python_reads_them():
 def test_more_digits_cost_at_most_the_last_bit():
     draw = random.Random(4)
     for _ in range(2000):
-        text = "".join(draw.choice("0123456789") for _ in range(30)) + "." + "".join(draw.choice("0123456789") for _ in range(20))
+        text = (
+            "".join(draw.choice("0123456789") for _ in range(30))
+            + "."
+            + "".join(draw.choice("0123456789") for _ in range(20))
+        )
         assert abs(read(text) - float(text)) <= math.ulp(float(text))
 
 
-@pytest.mark.parametrize("text", ["", ".", "-", "+", "1e", "1e+", "nan", "inf", "-inf", "1.2.3", "0x1", "1_0", "1e5e5", "--1", "é"])
+@pytest.mark.parametrize(
+    "text", ["", ".", "-", "+", "1e", "1e+", "nan", "inf", "-inf", "1.2.3", "0x1", "1_0", "1e5e5", "--1", "é"]
+)
 def test_what_is_no_number_is_refused(text):
     assert read(text) is None
 
 
-@pytest.mark.parametrize(("text", "want"), [("1e309", math.inf), ("-1e400", -math.inf), ("1e-400", 0.0), (".5", 0.5), ("5.", 5.0), ("+3", 3.0)])
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [("1e309", math.inf), ("-1e400", -math.inf), ("1e-400", 0.0), (".5", 0.5), ("5.", 5.0), ("+3", 3.0)],
+)
 def test_edges(text, want):
     assert read(text) == want

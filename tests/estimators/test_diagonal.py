@@ -109,7 +109,7 @@ def test_regressors_are_folds(coupling):
     belief = gf.DiagonalGaussian.isotropic(DIM, 0.7, coupling=coupling)
     gf.fold(belief, Gaussian(0.6), X, y, rule="newton")
     np.testing.assert_allclose(model.coef_, belief.mean, rtol=1e-13)
-    mean, std = model.predict(X, return_std=True)
+    _mean, std = model.predict(X, return_std=True)
     np.testing.assert_allclose(std, np.sqrt(belief.marginal(X).variance + 0.36), rtol=1e-12)
     counts = rng.poisson(np.exp(np.clip(X @ truth, -3, 1))).astype(float)
     model = gf.StreamingPoissonRegressor(**options).fit(X, counts)
@@ -132,7 +132,11 @@ def test_more_than_two_classes():
     ("options", "fit", "message"),
     [
         ({"prior_std": "auto"}, {}, "prior_std='auto' needs covariance='diagonal'"),
-        ({"covariance": "diagonal", "prior_std": "any"}, {}, "prior_std must be a number or one per feature, got 'any'"),
+        (
+            {"covariance": "diagonal", "prior_std": "any"},
+            {},
+            "prior_std must be a number or one per feature, got 'any'",
+        ),
         ({"covariance": "diagonal"}, {"refine": 2}, "refine=2 needs covariance='full'"),
         ({"covariance": "diagonal", "second_look": 9}, {}, "second_look=9 needs covariance='full'"),
         ({"covariance": "diagonal", "coupling": "both"}, {}, "coupling must be one of"),

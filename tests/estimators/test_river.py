@@ -13,7 +13,11 @@ from river import checks, datasets  # noqa: E402
 
 from gaussfold.estimators.river import RiverClassifier  # noqa: E402
 
-OPTIONS = [{}, {"prior_std": "auto", "forgetting": 0.999}, {"link": "probit", "coupling": "joint", "fit_intercept": False}]
+OPTIONS = [
+    {},
+    {"prior_std": "auto", "forgetting": 0.999},
+    {"link": "probit", "coupling": "joint", "fit_intercept": False},
+]
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=["default", "auto", "probit"])

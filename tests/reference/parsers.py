@@ -10,7 +10,7 @@ import math
 from sklearn.utils import murmurhash3_32
 
 
-class Bad(Exception):
+class Bad(Exception):  # noqa: N818
     pass
 
 
@@ -62,9 +62,7 @@ def close(groups, bits, wanted=None, constant=True):
         first, second = (right, left) if i != j and left[1] > right[1] else (left, right)
         if i == j:
             pairs = itertools.combinations_with_replacement(first[2], 2)
-            pairs = [
-                (a, b) for a, b in pairs if a is not b or a[1] != 1.0
-            ]
+            pairs = [(a, b) for a, b in pairs if a is not b or a[1] != 1.0]
             pairs = [(a, b) if a[0] <= b[0] else (b, a) for a, b in pairs]
         else:
             pairs = itertools.product(first[2], second[2])
@@ -147,7 +145,13 @@ def csv_rows(text, columns, bits, separator=","):
             elif kind == "weight":
                 weight = number(field.strip())
             elif kind == "number":
-                groups.append((name, seed, [(murmur("", seed), 1.0) if missing else (seed, feature_value(field.strip()))]))
+                groups.append(
+                    (
+                        name,
+                        seed,
+                        [(murmur("", seed), 1.0) if missing else (seed, feature_value(field.strip()))],
+                    )
+                )
             elif kind == "category":
                 groups.append((name, seed, [(murmur(field, seed), 1.0)]))
         yield label, weight, close(groups, bits)

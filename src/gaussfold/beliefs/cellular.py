@@ -35,6 +35,15 @@ class Rows(NamedTuple):
     indices: np.ndarray
     data: np.ndarray
 
+    def plain(self, *, narrow: bool) -> Rows:
+        """In the few types that loops are compiled for; ``narrow`` leaves 32-bit column indices as they are."""
+        kind = np.int32 if narrow and self.indices.dtype == np.int32 else np.int64
+        return Rows(
+            self.indptr.astype(np.int64, copy=False),
+            self.indices.astype(kind, copy=False),
+            self.data.astype(np.float64, copy=False),
+        )
+
     @property
     def longest(self) -> int:
         """Number of entries of the longest row."""
@@ -45,15 +54,16 @@ def sparse_rows(X: Any, dim: int, *, merged: bool = False) -> Rows:
     """CSR arrays of a matrix of any kind; ``merged``: each feature at most once a row."""
     csr = X if sparse.issparse(X) and X.format == "csr" else sparse.csr_array(X)
     if csr.ndim != 2 or csr.shape[1] != dim:
-        raise ValueError(f"X: shape {csr.shape}; (n, {dim}) is needed")
+        msg = f"X: shape {csr.shape}; (n, {dim}) is needed"
+        raise ValueError(msg)
     if merged and not csr.has_canonical_format:
         csr = csr.copy()
         csr.sum_duplicates()
-    data = csr.data if csr.data.dtype in (np.float64, np.float32) else csr.data.astype(np.float64)
     indices = csr.indices
     if indices.size and not (indices.min() >= 0 and indices.max() < dim):
-        raise ValueError(f"X: column indices from {indices.min()} to {indices.max()}; 0 to {dim - 1} are allowed")
-    return Rows(csr.indptr, indices, data)
+        msg = f"X: column indices from {indices.min()} to {indices.max()}; 0 to {dim - 1} are allowed"
+        raise ValueError(msg)
+    return Rows(csr.indptr, indices, csr.data)
 
 
 class Cellular:
@@ -125,19 +135,20 @@ class Cellular:
         """Mean and variance of x'θ per row and component, shape (n, K), from CSR arrays without repetitions."""
         n, k = rows.indptr.size - 1, self._cells.shape[2]
         mean, variance = np.empty((n, k)), np.empty((n, k))
-        look(self._cells, self._seen, self._clock[0], self._kind, self._prior, *rows, mean, variance)
+        plain = rows.plain(narrow=False)
+        look(self._cells, self._seen, self._clock[0], self._kind, self._prior, *plain, mean, variance)
         return mean, variance
 
     # Time.
 
     def relax(self, factor: float, prior: Self) -> None:
-        """1/v ← factor/v + (1-factor)/v₀, and the same for m/v: noted on the clock, applied when a feature is next seen."""
+        """1/v ← factor/v + (1-factor)/v₀, and the same for m/v: noted on the clock, applied when it is seen."""
         if factor != 1.0:
             self._keep_time(FORGETS, prior._cells)
             self._clock[0] -= math.log(factor)
 
     def diffuse(self, variance: float) -> None:
-        """v ← v + variance: noted on the clock, applied when a feature is next seen."""
+        """V ← v + variance: noted on the clock, applied when a feature is next seen."""
         if variance != 0.0:
             self._keep_time(WALKS, self._prior)
             self._clock[0] += variance
@@ -147,7 +158,8 @@ class Cellular:
         if kind == self._kind and (prior is self._prior or np.array_equal(prior, self._prior)):
             return
         if prior.shape[2] != self._cells.shape[2]:
-            raise ValueError(f"prior: {prior.shape[2]} components, the belief has {self._cells.shape[2]}")
+            msg = f"prior: {prior.shape[2]} components, the belief has {self._cells.shape[2]}"
+            raise ValueError(msg)
         if self._kind != STILL:
             self._cells = np.broadcast_to(self._current(), (self._dim, *self._cells.shape[1:])).astype(self.dtype)
         self._kind = kind
@@ -177,10 +189,11 @@ class Cellular:
     ) -> Trace:
         """Visit rows in order, each once; all of them, or none on an error. See :class:`gaussfold.DenseGaussian`."""
         if sites is not None:
-            raise ValueError(
+            msg = (
                 "refine, sweep: a diagonal belief drops part of every site, so a site cannot be taken out again; "
                 "use a full covariance"
             )
+            raise ValueError(msg)
         return self.absorb_rows(sparse_rows(X, self._dim), y, weight, program, dynamics)
 
     def absorb_rows(
@@ -226,13 +239,11 @@ class Cellular:
         code, _, _, rule, _, at = program
         coupling, mean, variance = self._coupling.form
         if coupling == MARGINAL and code == STUDENT_T:
-            raise ValueError(
-                "coupling='marginal': a Student-t likelihood cannot be integrated over; use coupling='joint'"
-            )
+            msg = "coupling='marginal': a Student-t likelihood cannot be integrated over; use coupling='joint'"
+            raise ValueError(msg)
         if coupling != JOINT and (mean == ONE_STEP or variance == HEIGHT) and (rule, at) != (NEWTON, POSTERIOR):
-            raise ValueError(
-                f"coupling={self._coupling!r} goes with rule='newton', at='posterior'; use Marginal() for others"
-            )
+            msg = f"coupling={self._coupling!r} goes with rule='newton', at='posterior'; use Marginal() for others"
+            raise ValueError(msg)
 
     def _run(
         self,
@@ -252,13 +263,17 @@ class Cellular:
         if form[0] == MARGINAL:
             trace.site_precision[:] = np.nan  # a site per feature, none per row
             trace.site_shift[:] = np.nan
-        shared = (self._cells, time, log, *rows, y, weight)
-        if (code, rule, at, form) == FAST and k == 1:
-            return absorb_logit(*shared, p0, limits, rows.longest, *trace[:3])  # type: ignore[no-any-return]
+        fast = (code, rule, at, form) == FAST
+        shared = (self._cells, time, log, *rows.plain(narrow=fast), y, weight)
         scratch = (self._log_weights, np.empty(k), np.empty(k))
-        if (code, rule, at, form) == FAST and k <= WIDTH:
-            return absorb_logit_grid(*shared, p0, limits, rows.longest, *scratch, *trace[:3])  # type: ignore[no-any-return]
-        return absorb_any(*shared, program, form, limits, rows.longest, *scratch, *trace)  # type: ignore[no-any-return]
+        if fast and k == 1:
+            outcome = absorb_logit(*shared, p0, limits, rows.longest, *trace[:3])
+        elif fast and k <= WIDTH:
+            outcome = absorb_logit_grid(*shared, p0, limits, rows.longest, *scratch, *trace[:3])
+        else:
+            outcome = absorb_any(*shared, program, form, limits, rows.longest, *scratch, *trace)
+        failed, size = outcome
+        return int(failed), int(size)
 
     # Storage.
 

@@ -46,7 +46,8 @@ class Marginal:
             ("variance", self.variance, self._VARIANCES),
         ):
             if value not in allowed:
-                raise ValueError(f"{name}={value!r}: allowed are {', '.join(map(repr, allowed))}")
+                msg = f"{name}={value!r}: allowed are {', '.join(map(repr, allowed))}"
+                raise ValueError(msg)
 
     @property
     def form(self) -> Form:
@@ -71,9 +72,8 @@ def resolve_coupling(coupling: str | Coupling) -> Coupling:
         return Joint()
     if coupling == "marginal":
         return Marginal()
-    raise ValueError(
-        f"coupling={coupling!r}: allowed are 'marginal', 'joint', or an object from gaussfold.beliefs.coupling"
-    )
+    msg = f"coupling={coupling!r}: allowed are 'marginal', 'joint', or an object from gaussfold.beliefs.coupling"
+    raise ValueError(msg)
 
 
 def coupling_from_form(form: Form) -> Coupling:

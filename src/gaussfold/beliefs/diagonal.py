@@ -47,7 +47,8 @@ class DiagonalGaussian(Cellular):
     ) -> None:
         centre, variance = np.asarray(mean, dtype=np.float64), np.asarray(var, dtype=np.float64)
         if centre.ndim != 1 or variance.shape != centre.shape or centre.size == 0:
-            raise ValueError(f"mean, var: shapes {centre.shape} and {variance.shape}; both must be (d,), d >= 1")
+            msg = f"mean, var: shapes {centre.shape} and {variance.shape}; both must be (d,), d >= 1"
+            raise ValueError(msg)
         self._start(_cells(centre, variance, dtype), centre.size, coupling)
 
     @classmethod
@@ -139,7 +140,7 @@ class DiagonalGaussian(Cellular):
 
     @classmethod
     def combine(cls, prior: DiagonalGaussian, shards: Iterable[DiagonalGaussian]) -> Self:
-        """prior × Π (shard / prior): what one pass over all shards' data would know, learned in parallel."""
+        """Prior × Π (shard / prior): what one pass over all shards' data would know, learned in parallel."""
         base, base_mean = prior.natural()
         precision, precision_mean = base.copy(), base_mean.copy()
         for shard in shards:
@@ -151,17 +152,19 @@ class DiagonalGaussian(Cellular):
     def absorb(self, x: Array, precision: float, shift: float) -> None:
         """Multiply by one site exp(shift·f - ½·precision·f²), f = x'θ, and keep the diagonal."""
         if self._coupling.form[0] == MARGINAL:
-            raise ValueError(
+            msg = (
                 "coupling='marginal' looks at one feature at a time and takes the built-in likelihoods only; "
                 "use coupling='joint'"
             )
+            raise ValueError(msg)
         columns = np.flatnonzero(x)
         seen = x[columns]
         mean, variance = self.weights(columns)
         total = float(seen**2 @ variance)
         grown = 1.0 + precision * total
         if not 0.0 < grown < math.inf:
-            raise ValueError(f"precision={precision!r}: the belief would no longer be a Gaussian (1 + λ v = {grown})")
+            msg = f"precision={precision!r}: the belief would no longer be a Gaussian (1 + λ v = {grown})"
+            raise ValueError(msg)
         self._widen()
         gain = (shift - precision * float(seen @ mean)) / grown
         self._cells[columns, 0, 0] = mean + seen * variance * gain
@@ -173,7 +176,8 @@ class DiagonalGaussian(Cellular):
 def check_dim(dim: int) -> int:
     """Return a number of features that an index can count."""
     if not (isinstance(dim, int | np.integer) and 1 <= dim <= MAX_DIM):
-        raise ValueError(f"dim={dim!r}: a whole number from 1 to {MAX_DIM} is needed")
+        msg = f"dim={dim!r}: a whole number from 1 to {MAX_DIM} is needed"
+        raise ValueError(msg)
     return int(dim)
 
 
@@ -181,7 +185,8 @@ def _cells(mean: Array, variance: Array, dtype: Any) -> np.ndarray:
     """Interleave and check."""
     kind = np.dtype(dtype)
     if kind not in (np.dtype(np.float64), np.dtype(np.float32)):
-        raise ValueError(f"dtype={dtype!r}: allowed are 'float64' and 'float32'")
+        msg = f"dtype={dtype!r}: allowed are 'float64' and 'float32'"
+        raise ValueError(msg)
     cells = np.empty((mean.size, 2, 1), dtype=kind)
     with np.errstate(over="ignore", under="ignore"):
         cells[:, 0, 0] = mean
@@ -190,8 +195,9 @@ def _cells(mean: Array, variance: Array, dtype: Any) -> np.ndarray:
     bad = ~(np.isfinite(cells[:, 0, 0]) & (cells[:, 1, 0] >= limits.tiny) & (cells[:, 1, 0] <= limits.max))
     if bad.any():
         first = int(np.argmax(bad))
-        raise ValueError(
+        msg = (
             f"mean, var: entry {first} is {mean[first]}, {variance[first]}; "
             f"finite means and variances from {limits.tiny:.2g} to {limits.max:.2g} are allowed"
         )
+        raise ValueError(msg)
     return cells

@@ -41,11 +41,13 @@ class DiagonalMixture(Cellular):
 
     def __init__(self, components: Sequence[DiagonalGaussian]) -> None:
         if not components:
-            raise ValueError("components: none given; at least one belief is needed")
+            msg = "components: none given; at least one belief is needed"
+            raise ValueError(msg)
         first = components[0]
         for other in components:
             if (other.dim, other.dtype, other.coupling) != (first.dim, first.dtype, first.coupling):
-                raise ValueError("components: dim, dtype and coupling must be the same for all")
+                msg = "components: dim, dtype and coupling must be the same for all"
+                raise ValueError(msg)
         parts = [component._current() for component in components]
         size = max(part.shape[0] for part in parts)
         cells = np.concatenate([np.broadcast_to(part, (size, 2, 1)) for part in parts], axis=2).astype(first.dtype)

@@ -13,7 +13,13 @@ from gaussfold.cli.model import AUTO, Setting, StreamModel
 from gaussfold.data.readers import Stream
 from gaussfold.data.reading import Reading, Roles
 
-DEFAULT = ("prior-std=auto", "prior-std=0.1", "prior-std=1", "prior-std=1,coupling=joint", "prior-std=1,link=probit")
+DEFAULT = (
+    "prior-std=auto",
+    "prior-std=0.1",
+    "prior-std=1",
+    "prior-std=1,coupling=joint",
+    "prior-std=1,link=probit",
+)
 _NAMES = ("prior-std", "link", "rule", "coupling", "forgetting", "dtype", "bits")
 
 
@@ -23,7 +29,8 @@ def parse_setting(text: str, base: Setting, reading: Reading) -> tuple[Setting, 
     for part in text.split(","):
         name, equals, value = part.partition("=")
         if not equals or name not in _NAMES:
-            raise Failure(f"--setting {text!r}: name=value with names {', '.join(_NAMES)} is needed", USAGE)
+            msg = f"--setting {text!r}: name=value with names {', '.join(_NAMES)} is needed"
+            raise Failure(msg, USAGE)
         try:
             if name == "bits":
                 reading = dataclasses.replace(reading, bits=int(value))
@@ -31,12 +38,18 @@ def parse_setting(text: str, base: Setting, reading: Reading) -> tuple[Setting, 
             is_number = name == "forgetting" or (name == "prior-std" and value != AUTO)
             values[name.replace("-", "_")] = float(value) if is_number else value
         except ValueError as error:
-            raise Failure(f"--setting {text!r}: {error}", USAGE) from error
+            msg = f"--setting {text!r}: {error}"
+            raise Failure(msg, USAGE) from error
     return dataclasses.replace(base, **values), reading
 
 
 def compare(
-    inputs: Sequence[str], settings: Sequence[str], reading: Reading, roles: Roles, skip_bad: int, as_json: bool
+    inputs: Sequence[str],
+    settings: Sequence[str],
+    reading: Reading,
+    roles: Roles,
+    skip_bad: int,
+    as_json: bool,
 ) -> int:
     """Train every setting on the same chunks, read once, and show their losses side by side."""
     models = [StreamModel(*parse_setting(text, Setting(), reading)) for text in settings or DEFAULT]
@@ -50,8 +63,13 @@ def compare(
                 trace = models[k].learn(chunk)
                 seconds[k] += time.perf_counter() - began
                 models[k].add(chunk, trace, 0, len(chunk))
-    rows = [
-        {"setting": text, "average_loss": model.average_loss, "examples": model.examples, "seconds": round(spent, 3)}
+    rows: list[dict[str, Any]] = [
+        {
+            "setting": text,
+            "average_loss": model.average_loss,
+            "examples": model.examples,
+            "seconds": round(spent, 3),
+        }
         for text, model, spent in zip(settings or DEFAULT, models, seconds, strict=True)
     ]
     if as_json:
@@ -60,7 +78,9 @@ def compare(
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"progressive log loss, {rows[0]['examples']:,} examples (best constant {models[0].base_rate_loss:.6f})")
+    table = Table(
+        title=f"progressive log loss, {rows[0]['examples']:,} examples (best constant {models[0].base_rate_loss:.6f})"
+    )
     for name in ("setting", "average loss", "seconds to learn"):
         table.add_column(name, justify="left" if name == "setting" else "right")
     best = min(row["average_loss"] for row in rows)

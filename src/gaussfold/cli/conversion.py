@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import IO
 
 import numpy as np
 
-from gaussfold.cli.errors import USAGE, Failure
+from gaussfold.cli.errors import BAD_DATA, USAGE, Failure
+from gaussfold.cli.output import standard_output
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.readers import Stream
 from gaussfold.data.reading import Reading, Roles, format_of_name
@@ -20,17 +20,18 @@ def convert(inputs: Sequence[str], out: str, target: str | None, reading: Readin
     """Write rows one by one: features by name in Vowpal Wabbit text, by slot in SVMlight."""
     kind = target or (format_of_name(out) if out != "-" else None)
     if kind not in TARGETS:
-        raise Failure(f"--to {kind}: allowed are {', '.join(TARGETS)} (or an output file named .vw or .svmlight)", USAGE)
+        msg = f"--to {kind}: allowed are {', '.join(TARGETS)} (or an output file named .vw or .svmlight)"
+        raise Failure(msg, USAGE)
     names: dict[int, str] = {}
     stream = Stream(inputs, reading, roles, max_bad=skip_bad, keep_names=kind == "vw", tags=kind == "vw")
-    file: IO[str] = sys.stdout if out == "-" else open(out, "w", encoding="utf-8", newline="\n")
+    file: IO[str] = standard_output() if out == "-" else open(out, "w", encoding="utf-8", newline="\n")  # noqa: SIM115
     try:
         for chunk in stream:
             names.update((slot, vw_name(name)) for slot, name in chunk.names)
             file.write("".join(_vw(chunk, names) if kind == "vw" else _svmlight(chunk)))
         file.flush()
     finally:
-        if file is not sys.stdout:
+        if out != "-":
             file.close()
     return 0
 
@@ -70,11 +71,18 @@ def _vw(chunk: Chunk, names: dict[int, str]) -> list[str]:
 def _svmlight(chunk: Chunk) -> list[str]:
     if np.isnan(chunk.label).any():
         row = int(np.argmax(np.isnan(chunk.label)))
-        raise Failure(f"{chunk.source}:{chunk.line[row]}: SVMlight needs a label on every line", 3)
+        msg = f"{chunk.source}:{chunk.line[row]}: SVMlight needs a label on every line"
+        raise Failure(msg, BAD_DATA)
+    if (chunk.weight != 1.0).any():
+        row = int(np.argmax(chunk.weight != 1.0))
+        msg = f"{chunk.source}:{chunk.line[row]}: SVMlight has no place for a weight other than 1"
+        raise Failure(msg, BAD_DATA)
     lines = []
     for row in range(len(chunk)):
         label = {1.0: "1", 0.0: "-1"}.get(float(chunk.label[row])) or _number(float(chunk.label[row]))
-        lines.append(" ".join([label, *(f"{slot}:{_number(value)}" for slot, value in sorted(_entries(chunk, row)))]) + "\n")
+        lines.append(
+            " ".join([label, *(f"{slot}:{_number(value)}" for slot, value in sorted(_entries(chunk, row)))]) + "\n"
+        )
     return lines
 
 

@@ -16,7 +16,16 @@ from gaussfold.data.columns import assemble, categories
 from gaussfold.data.reading import Column, Reading
 from gaussfold.types import Array
 
-COLUMNS = {"hour": 24, "weekday": 7, "device": 12, "country": 60, "site": 3000, "advertiser": 800, "ad": 20000, "user": 50000}
+COLUMNS = {
+    "hour": 24,
+    "weekday": 7,
+    "device": 12,
+    "country": 60,
+    "site": 3000,
+    "advertiser": 800,
+    "ad": 20000,
+    "user": 50000,
+}
 _EFFECT, _BIAS, _CHUNK, _BINS = 0.5, -2.0, 5000, 10
 
 
@@ -105,7 +114,11 @@ def demo(n: int, seed: int, as_json: bool, quiet: bool) -> int:
             trace = model.learn(chunk)
             learning += time.perf_counter() - start
             model.add(chunk, trace, 0, len(chunk))
-            tally.add(chunk.label, np.exp(np.where(chunk.label == 1.0, trace.log_predictive, _log_other(trace.log_predictive))), truth)
+            tally.add(
+                chunk.label,
+                np.exp(np.where(chunk.label == 1.0, trace.log_predictive, _log_other(trace.log_predictive))),
+                truth,
+            )
             if console.is_terminal and time.perf_counter() - shown > 0.25:
                 shown = time.perf_counter()
                 live.update(_screen(tally, n, learning))
@@ -160,5 +173,10 @@ def _screen(tally: Tally, n: int, learning: float) -> Any:
         rows, predicted, clicked = tally.bins[:, k]
         if rows:
             bar = "█" * round(30 * clicked / rows)
-            table.add_row(f"{k / _BINS:.1f} to {(k + 1) / _BINS:.1f}", f"{rows:,.0f}", f"{predicted / rows:.3f}", f"{clicked / rows:.3f} {bar:<30}")
+            table.add_row(
+                f"{k / _BINS:.1f} to {(k + 1) / _BINS:.1f}",
+                f"{rows:,.0f}",
+                f"{predicted / rows:.3f}",
+                f"{clicked / rows:.3f} {bar:<30}",
+            )
     return Group(head, losses, *([curve] if values else []), table)

@@ -45,12 +45,16 @@ def no_traceback() -> Iterator[None]:
         sys.exit(fail(str(failure), failure.code))
     except KeyboardInterrupt:
         sys.exit(fail("interrupted", INTERRUPTED))
+    except FileNotFoundError as error:
+        sys.exit(_translate(error))
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
         sys.exit(fail(f"{name}{error.strerror or error}", CANNOT_WRITE))
     except MemoryError:
         sys.exit(fail("not enough memory; use fewer bits (-b) or --float32", INTERNAL))
     except Exception as error:
+        if type(error).__module__.startswith(("click", "typer")):
+            raise  # wrong usage and plain exits are theirs to show
         sys.exit(_translate(error))
 
 

@@ -43,7 +43,12 @@ def describe(model: StreamModel, top: int) -> dict[str, Any]:
 
     def rows(order: Any) -> list[dict[str, Any]]:
         return [
-            {"feature": names.get(slot, f"slot {slot}"), "slot": slot, "mean": float(mean[slot]), "std": float(std[slot])}
+            {
+                "feature": names.get(slot, f"slot {slot}"),
+                "slot": slot,
+                "mean": float(mean[slot]),
+                "std": float(std[slot]),
+            }
             for slot in slots[order][:top].tolist()
         ]
 

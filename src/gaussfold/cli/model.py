@@ -36,9 +36,11 @@ class Setting:
     def __post_init__(self) -> None:
         """Refuse numbers that make no sense."""
         if self.prior_std != AUTO and not (isinstance(self.prior_std, float) and 0.0 < self.prior_std <= 1e6):
-            raise ValueError(f"prior-std={self.prior_std!r}: 'auto' or a number > 0 is needed")
+            msg = f"prior-std={self.prior_std!r}: 'auto' or a number > 0 is needed"
+            raise ValueError(msg)
         if not 0.0 < self.forgetting <= 1.0:
-            raise ValueError(f"forgetting={self.forgetting!r}: a number > 0 and <= 1 is needed; 1 remembers everything")
+            msg = f"forgetting={self.forgetting!r}: a number > 0 and <= 1 is needed; 1 remembers everything"
+            raise ValueError(msg)
 
     def prior(self, dim: int) -> Any:
         """Return the belief before any data."""
@@ -92,7 +94,8 @@ class StreamModel:
             if error.row:
                 self.learn(chunk.rows(0, error.row))
             place = f"{chunk.source}:{chunk.line[error.row]}"
-            raise DataError(f"{place}: the row drives the weights out of range; rescale its features") from error
+            msg = f"{place}: the row drives the weights out of range; rescale its features"
+            raise DataError(msg) from error
         if chunk.names and self.names is not None:
             for slot, name in chunk.names:
                 self.names.setdefault(slot, name)
@@ -214,7 +217,7 @@ class StreamModel:
     @classmethod
     def from_store(cls, header: dict[str, Any], arrays: dict[str, np.ndarray[Any, Any]]) -> Self:
         """Undo `state` and `store_header`."""
-        kind = {"DiagonalGaussian": DiagonalGaussian, "DiagonalMixture": DiagonalMixture}[header["belief"]]
+        kind: Any = {"DiagonalGaussian": DiagonalGaussian, "DiagonalMixture": DiagonalMixture}[header["belief"]]
         belief = kind.from_state(
             {name.removeprefix("belief."): array for name, array in arrays.items() if name.startswith("belief.")}
         )
@@ -225,7 +228,12 @@ class StreamModel:
             pieces = [text[a:b].decode() for a, b in zip([0, *ends[:-1]], ends, strict=True)] if ends else []
             names = dict(zip(arrays["names.slots"].tolist(), pieces, strict=True))
         return cls(
-            Setting(**header["setting"]), Reading.from_json(header["reading"]), belief, arrays["totals"], header["run"], names
+            Setting(**header["setting"]),
+            Reading.from_json(header["reading"]),
+            belief,
+            arrays["totals"],
+            header["run"],
+            names,
         )
 
 

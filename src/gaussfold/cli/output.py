@@ -23,21 +23,26 @@ class Writer:
     def __init__(self, path: str, kind: str | None = None) -> None:
         self.kind = kind or _ENDINGS.get(Path(path).suffix.lower(), "csv")
         if self.kind not in FORMATS:
-            raise Failure(f"output-format={self.kind!r}: allowed are {', '.join(FORMATS)}", USAGE)
-        self._path, self._header, self._parquet = path, True, None
+            msg = f"output-format={self.kind!r}: allowed are {', '.join(FORMATS)}"
+            raise Failure(msg, USAGE)
+        self._path, self._header = path, True
+        self._parquet: Any = None
         self._file: TextIO | None = None
         if self.kind == "parquet":
             if path == "-":
-                raise Failure("Parquet cannot be written to standard output; give a file with -p", USAGE)
+                msg = "Parquet cannot be written to standard output; give a file with -p"
+                raise Failure(msg, USAGE)
             try:
                 import pyarrow  # noqa: F401
             except ImportError as error:
-                raise Failure("writing Parquet needs pyarrow; pip install 'gaussfold[arrow]'", USAGE) from error
+                msg = "writing Parquet needs pyarrow; pip install 'gaussfold[arrow]'"
+                raise Failure(msg, USAGE) from error
         else:
             try:
-                self._file = sys.stdout if path == "-" else open(path, "w", encoding="utf-8", newline="")
+                self._file = standard_output() if path == "-" else open(path, "w", encoding="utf-8", newline="")  # noqa: SIM115
             except OSError as error:
-                raise Failure(f"{path}: cannot be written ({error.strerror})", CANNOT_WRITE) from error
+                msg = f"{path}: cannot be written ({error.strerror})"
+                raise Failure(msg, CANNOT_WRITE) from error
 
     def write(self, columns: dict[str, Any]) -> None:
         """Append rows; every call has the same columns."""
@@ -71,10 +76,21 @@ class Writer:
         """Flush and close."""
         if self._parquet is not None:
             self._parquet.close()
-        elif self._file is sys.stdout:
-            sys.stdout.flush()
+        elif self._file is not None and self._path == "-":
+            self._file.flush()
         elif self._file is not None:
             self._file.close()
+
+
+def standard_output() -> TextIO:
+    """Return standard output with a buffer of its own.
+
+    With PYTHONUNBUFFERED Python's own one forgets what a pipe did not take at once.
+    """
+    try:
+        return open(sys.stdout.fileno(), "w", encoding="utf-8", newline="", closefd=False)
+    except (OSError, ValueError):  # replaced by something that is no file
+        return sys.stdout
 
 
 def _plain(column: Any) -> list[Any]:

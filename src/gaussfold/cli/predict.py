@@ -27,7 +27,9 @@ def predict(
 ) -> int:
     """Write probability, latent mean and standard deviation of every row."""
     model = open_model(model_path)
-    known = dataclasses.replace(model.reading, format=reading.format, separator=reading.separator or model.reading.separator)
+    known = dataclasses.replace(
+        model.reading, format=reading.format, separator=reading.separator or model.reading.separator
+    )
     writer = Writer(out, out_format)
     tagged: bool | None = None
     with contextlib.closing(writer):

@@ -53,8 +53,9 @@ class Progress:
         label = chunk.label[row]
         shown = " unknown" if np.isnan(label) else f"{label:8.4f}"
         text = (
-            f"{self._model.average_loss:9.6f}  {since:9.6f}  {self._model.examples:12d} {totals[WEIGHT]:10.1f}  {shown}  "
-            f"{prediction.probability[0]:8.4f}  {prediction.std[0]:8.4f}  {chunk.indptr[row + 1] - chunk.indptr[row]:8d}"
+            f"{self._model.average_loss:9.6f}  {since:9.6f}  {self._model.examples:12d} {totals[WEIGHT]:10.1f}  {shown}"
+            f"  {prediction.probability[0]:8.4f}  {prediction.std[0]:8.4f}"
+            f"  {chunk.indptr[row + 1] - chunk.indptr[row]:8d}"
         )
         self._before = totals.copy()
         self.say(text if self._told else f"{_HEADER}\n{text}")

@@ -33,7 +33,10 @@ class Checkpoints:
         try:
             save(model, self._path)
         except OSError as error:
-            fail(f"{self._path}: checkpoint not written ({error.strerror or error}); going on, the last one stays", 0)
+            fail(
+                f"{self._path}: checkpoint not written ({error.strerror or error}); going on, the last one stays",
+                0,
+            )
 
 
 def save_last(model: StreamModel, path: str) -> None:
@@ -47,8 +50,10 @@ def save_last(model: StreamModel, path: str) -> None:
             save(model, rescue)
         except OSError as second:
             rescued = f"nor can {rescue} ({second.strerror or second})"
-            raise Failure(f"{reason}, {rescued}; the file holds the last checkpoint, if any", CANNOT_WRITE) from error
-        raise Failure(f"{reason}; it is in {rescue}", CANNOT_WRITE) from error
+            msg = f"{reason}, {rescued}; the file holds the last checkpoint, if any"
+            raise Failure(msg, CANNOT_WRITE) from error
+        msg = f"{reason}; it is in {rescue}"
+        raise Failure(msg, CANNOT_WRITE) from error
 
 
 def check_target(path: str | None) -> None:
@@ -57,12 +62,15 @@ def check_target(path: str | None) -> None:
         return
     target = Path(path)
     if target.is_dir():
-        raise StoreError(f"{path}: it is a directory; give the name of a file inside it")
+        msg = f"{path}: it is a directory; give the name of a file inside it"
+        raise StoreError(msg)
     parent = target.absolute().parent
     if not parent.is_dir():
-        raise StoreError(f"{path}: the directory {str(parent)!r} does not exist; create it first")
+        msg = f"{path}: the directory {str(parent)!r} does not exist; create it first"
+        raise StoreError(msg)
     if not os.access(parent, os.W_OK):
-        raise Failure(f"{path}: the directory {str(parent)!r} cannot be written", CANNOT_WRITE)
+        msg = f"{path}: the directory {str(parent)!r} cannot be written"
+        raise Failure(msg, CANNOT_WRITE)
 
 
 @contextlib.contextmanager
@@ -83,5 +91,5 @@ def signals(stop: Callable[[], None]) -> Iterator[list[int]]:
     try:
         yield caught
     finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
+        for known, handler in old.items():
+            signal.signal(known, handler)

@@ -12,8 +12,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gaussfold.cli.errors import BAD_DATA, BROKEN_PIPE, INTERRUPTED, OK, TERMINATED, USAGE, Failure, close_output, fail
-from gaussfold.cli.model import Setting, StreamModel
+from gaussfold.beliefs.mixture import PRIOR_GRID
+from gaussfold.cli.errors import (
+    BAD_DATA,
+    BROKEN_PIPE,
+    INTERRUPTED,
+    OK,
+    TERMINATED,
+    USAGE,
+    Failure,
+    close_output,
+    fail,
+)
+from gaussfold.cli.model import AUTO, Setting, StreamModel
 from gaussfold.cli.output import Writer
 from gaussfold.cli.progress import Progress
 from gaussfold.cli.saving import Checkpoints, check_target, save_last, signals
@@ -51,7 +62,8 @@ def open_model(path: str) -> StreamModel:
     """Load a model of the command line; anything else is refused by name."""
     model = load(path)
     if not isinstance(model, StreamModel):
-        raise StoreError(f"{path}: it holds a {type(model).__name__}; the command line needs a model of 'gaussfold train'")
+        msg = f"{path}: it holds a {type(model).__name__}; the command line needs a model of 'gaussfold train'"
+        raise StoreError(msg)
     return model
 
 
@@ -66,8 +78,10 @@ def start_model(job: Job, setting: Setting, reading: Reading, chosen: dict[str, 
     known = {**vars(model.setting), "bits": model.reading.bits, "interact": model.reading.interact}
     for name, value in chosen.items():
         if name in known and value != known[name]:
+            msg = f"--{name.replace('_', '-')} {value} differs from the model's {known[name]} ({initial}); leave it out"
             raise Failure(
-                f"--{name.replace('_', '-')} {value} differs from the model's {known[name]} ({initial}); leave it out", USAGE
+                msg,
+                USAGE,
             )
     model.reading = dataclasses.replace(
         model.reading, format=reading.format, separator=reading.separator or model.reading.separator,
@@ -82,11 +96,14 @@ def train(job: Job, setting: Setting, reading: Reading, roles: Roles, chosen: di
     """Run the job; returns the exit code."""
     check_target(job.final)
     if job.passes < 1:
-        raise Failure(f"--passes {job.passes}: 1 or more is needed", USAGE)
+        msg = f"--passes {job.passes}: 1 or more is needed"
+        raise Failure(msg, USAGE)
     if job.passes > 1 and "-" in job.inputs:
-        raise Failure("--passes: standard input can be read only once; give a file", USAGE)
+        msg = "--passes: standard input can be read only once; give a file"
+        raise Failure(msg, USAGE)
     if job.test_only and job.initial is None:
-        raise Failure("-t needs a model to test; give one with -i", USAGE)
+        msg = "-t needs a model to test; give one with -i"
+        raise Failure(msg, USAGE)
     began = time.perf_counter()
     model = start_model(job, setting, reading, chosen)
     run = _Run(job, model, roles)
@@ -96,7 +113,7 @@ def train(job: Job, setting: Setting, reading: Reading, roles: Roles, chosen: di
     seconds = time.perf_counter() - began
     summary = run.summary(seconds)
     if not job.quiet:
-        _tell(summary, model, job)
+        _tell(summary, job)
     if job.json:
         print(json.dumps(summary, allow_nan=False), flush=True)
     return code
@@ -169,7 +186,9 @@ class _Run:
         return OK
 
     def _kept(self) -> str:
-        return f"; what was learned so far is in {self._job.final}" if self._job.final and not self._job.test_only else ""
+        return (
+            f"; what was learned so far is in {self._job.final}" if self._job.final and not self._job.test_only else ""
+        )
 
     def _chunk(self, chunk: Chunk) -> None:
         model = self._model
@@ -213,14 +232,17 @@ class _Run:
             "model": job.final,
         }
         if not job.test_only:
-            summary |= {"slots_used": used, "collision_rate": round(collision_rate(used, model.reading.bits), 6)}
-        if hasattr(model.belief, "log_weights"):
-            stds = model.setting.prior(1).components
+            summary |= {
+                "slots_used": used,
+                "collision_rate": round(collision_rate(used, model.reading.bits), 6),
+            }
+        summary["prior_std"] = model.setting.prior_std
+        if model.setting.prior_std == AUTO:
             best = int(model.belief.weights.argmax())
-            summary["prior_std"] = float(stds[best].var[0] ** 0.5)
-            summary["prior_probability"] = round(float(model.belief.weights[best]), 6)
-        else:
-            summary["prior_std"] = model.setting.prior_std
+            summary |= {
+                "prior_std": PRIOR_GRID[best],
+                "prior_probability": round(float(model.belief.weights[best]), 6),
+            }
         return summary
 
 
@@ -228,7 +250,7 @@ def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None
 
 
-def _tell(summary: dict[str, Any], model: StreamModel, job: Job) -> None:
+def _tell(summary: dict[str, Any], job: Job) -> None:
     def number(value: float | None) -> str:
         return "none" if value is None else f"{value:.6f}"
 

@@ -39,7 +39,8 @@ def numbers(column: Column, values: np.ndarray[Any, Any], source: str, first_row
     bad = ~missing & ~(np.abs(values) <= 1e30)
     if bad.any():
         row = int(np.argmax(bad))
-        msg = f"{source}: column {column.name!r}, row {first_row + row}: {values[row]}; numbers between -1e30 and 1e30 are allowed"
+        place = f"{source}: column {column.name!r}, row {first_row + row}"
+        msg = f"{place}: {values[row]}; numbers between -1e30 and 1e30 are allowed"
         raise DataError(msg)
     seed = murmur_of(column.name)
     hashes = np.where(missing, np.uint32(murmur_of("", seed)), np.uint32(seed))
@@ -66,7 +67,7 @@ def assemble(
     pairs = interact_table(compile_interactions(reading.interact), initials, seeds)
     mask = np.uint32((1 << reading.bits) - 1)
     constant = 1 << reading.bits if reading.constant else -1
-    return merge_rows(hashes, values, pairs, mask, constant)  # type: ignore[no-any-return]
+    return merge_rows(hashes, values, pairs, mask, constant)
 
 
 def read_columns(
@@ -95,9 +96,11 @@ def _open(name: str, kind: str) -> tuple[Any, Iterator[Any]]:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise DataError(f"{name}: reading {kind} needs pyarrow; pip install 'gaussfold[arrow]'") from error
+        msg = f"{name}: reading {kind} needs pyarrow; pip install 'gaussfold[arrow]'"
+        raise DataError(msg) from error
     if name == "-":
-        raise DataError(f"<stdin>: {kind} cannot be read from a pipe; give the file's path")
+        msg = f"<stdin>: {kind} cannot be read from a pipe; give the file's path"
+        raise DataError(msg)
     try:
         if kind == "parquet":
             file = pq.ParquetFile(name)
@@ -110,7 +113,8 @@ def _open(name: str, kind: str) -> tuple[Any, Iterator[Any]]:
             stream = pa.ipc.open_stream(pa.memory_map(name))
             return stream.schema, iter(stream)
     except (pa.ArrowInvalid, OSError) as error:
-        raise DataError(f"{name}: it cannot be read as {kind} ({error})") from error
+        msg = f"{name}: it cannot be read as {kind} ({error})"
+        raise DataError(msg) from error
 
 
 def _is_number(kind: Any) -> bool:
@@ -132,7 +136,8 @@ def _chunk(batch: Any, columns: Sequence[Column], reading: Reading, source: str,
         elif column.kind == "weight":
             weight = _doubles(values, column.name, source)
             if not ((weight >= 0) & (weight <= 1e30)).all():
-                raise DataError(f"{source}: column {column.name!r}: expected importance weights >= 0")
+                msg = f"{source}: column {column.name!r}: expected importance weights >= 0"
+                raise DataError(msg)
         elif column.kind == "tag":
             tags = ["" if value is None else str(value) for value in values.to_pylist()]
         elif column.kind == "number":
@@ -150,7 +155,8 @@ def _doubles(values: Any, name: str, source: str) -> np.ndarray[Any, Any]:
     try:
         return np.asarray(values.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DataError(f"{source}: column {name!r} does not hold numbers ({error})") from error
+        msg = f"{source}: column {name!r} does not hold numbers ({error})"
+        raise DataError(msg) from error
 
 
 def _dictionary(values: Any, name: str, source: str) -> tuple[list[str], np.ndarray[Any, Any]]:
@@ -163,7 +169,8 @@ def _dictionary(values: Any, name: str, source: str) -> tuple[list[str], np.ndar
         texts = [str(text) for text in values.dictionary.cast(pa.string()).to_pylist()]
         codes = values.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise DataError(f"{source}: column {name!r} of type {values.type} does not hold text or numbers") from error
+        msg = f"{source}: column {name!r} of type {values.type} does not hold text or numbers"
+        raise DataError(msg) from error
     return texts, np.asarray(codes, np.int64)
 
 
@@ -177,7 +184,8 @@ def _labels(values: Any, reading: Reading, name: str, source: str, row: int) -> 
     if not allowed.all():
         bad = int(np.argmin(allowed))
         wanted = "-1, 0 or 1" if reading.binary else "a finite number"
-        raise DataError(f"{source}: column {name!r}, row {row + bad}: expected a label of {wanted}, found {label[bad]}")
+        msg = f"{source}: column {name!r}, row {row + bad}: expected a label of {wanted}, found {label[bad]}"
+        raise DataError(msg)
     return np.where(label == -1.0, 0.0, label) if reading.binary else label
 
 
@@ -197,5 +205,3 @@ def _names(batch: Any, columns: Sequence[Column], reading: Reading, seen: set[in
     new = [(slot, name) for slot, name in found.items() if slot not in seen]
     seen.update(slot for slot, _ in new)
     return new
-
-

@@ -10,7 +10,7 @@ _EXPECTED = {
     records.EXPECTED_BAR: "expected '[label [weight]] ['tag]|namespace features', and there is no '|'",
     records.EXPECTED_LABEL: "expected a label of -1, 0 or 1",
     records.EXPECTED_WEIGHT: "expected an importance weight >= 0",
-    records.EXPECTED_NO_BASE: "expected '|' after label and weight (an initial prediction other than 0 is not supported)",
+    records.EXPECTED_NO_BASE: "expected '|' after label and weight (no initial prediction but 0 is supported)",
     records.EXPECTED_VALUE: "expected a finite number as a feature's value",
     records.EXPECTED_NAME: "expected a feature's name before ':'",
     records.EXPECTED_SMALLER: "expected a feature's value between -1e30 and 1e30; rescale the feature",

@@ -20,7 +20,7 @@ _RING = _AHEAD + 3  # chunks that may be alive: waiting, being parsed, in use, a
 
 
 class Stream:
-    """Rows of one or more inputs, chunk by chunk.
+    r"""Rows of one or more inputs, chunk by chunk.
 
     The next chunk is parsed in a thread of its own while the current one is used (the compiled parsers do not hold
     Python's lock). A chunk's arrays are reused later: they are valid until the next chunk is asked for; ``copy=True``
@@ -100,7 +100,8 @@ class Stream:
                     head = source.peek()
                     kind = format_of_bytes(head[skip_mark(head) :], source.name) if head else "vw"
                     if kind in ("parquet", "arrow") and name == "-":
-                        raise DataError(f"<stdin>: {kind} cannot be read from a pipe; give the file's path")
+                        msg = f"<stdin>: {kind} cannot be read from a pipe; give the file's path"
+                        raise DataError(msg)
                     if kind in ("parquet", "arrow"):
                         yield from self._columns(name, kind)
                         continue
@@ -142,7 +143,7 @@ def _ahead(chunks: Iterator[Chunk], stopping: threading.Event) -> Iterator[Chunk
                 if not hand_over(chunk):
                     return
             hand_over(None)
-        except BaseException as error:  # noqa: BLE001 - raised again where the chunks are used
+        except BaseException as error:
             hand_over(error)
 
     threading.Thread(target=work, name="gaussfold-reader", daemon=True).start()

@@ -43,7 +43,8 @@ class Roles:
         named = [*single, *self.ignore, *self.numeric, *self.categorical]
         for name in named:
             if named.count(name) > 1:
-                raise ValueError(f"column {name!r} was given more than one role; give it one")
+                msg = f"column {name!r} was given more than one role; give it one"
+                raise ValueError(msg)
 
 
 @dataclass(frozen=True)
@@ -80,11 +81,16 @@ class Reading:
     def __post_init__(self) -> None:
         """Check the numbers and names."""
         if not 1 <= self.bits <= 30:
-            raise ValueError(f"bits={self.bits}: allowed are 1 to 30 (2^bits slots, about 16 bytes each)")
+            msg = f"bits={self.bits}: allowed are 1 to 30 (2^bits slots, about 16 bytes each)"
+            raise ValueError(msg)
         if self.format is not None and self.format not in FORMATS:
-            raise ValueError(f"format={self.format!r}: allowed are {', '.join(FORMATS)}")
-        if self.separator is not None and (len(self.separator) != 1 or self.separator in '"\r\n' or not self.separator.isascii()):
-            raise ValueError(f"separator={self.separator!r}: one ASCII character is needed, not a quote or newline")
+            msg = f"format={self.format!r}: allowed are {', '.join(FORMATS)}"
+            raise ValueError(msg)
+        if self.separator is not None and (
+            len(self.separator) != 1 or self.separator in '"\r\n' or not self.separator.isascii()
+        ):
+            msg = f"separator={self.separator!r}: one ASCII character is needed, not a quote or newline"
+            raise ValueError(msg)
 
     @property
     def width(self) -> int:
@@ -134,7 +140,8 @@ def format_of_bytes(head: bytes, name: str) -> str:
         if len(words) == 1:
             return "svmlight" if _is_number(words[0]) else "csv"
         break
-    raise DataError(f"{name}: its format cannot be told from its name or first line; say --format ({', '.join(FORMATS)})")
+    msg = f"{name}: its format cannot be told from its name or first line; say --format ({', '.join(FORMATS)})"
+    raise DataError(msg)
 
 
 def _is_number(word: bytes) -> bool:

@@ -8,12 +8,13 @@ import gzip
 import io
 import os
 import select
+import stat
 import sys
 import time
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from gaussfold.data.messages import DataError
 
@@ -33,33 +34,61 @@ def expand(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> 
         found = sorted(glob.glob(name, recursive=True)) if glob.has_magic(name) else []
         if not found:
             what = "no file matches it" if glob.has_magic(name) else "there is no such file"
-            raise DataError(f"{name}: {what}; give a path, a glob, or - for standard input")
+            msg = f"{name}: {what}; give a path, a glob, or - for standard input"
+            raise DataError(msg)
         names += found
     if not names:
-        raise DataError("no input; give a path, a glob, or - for standard input")
+        msg = "no input; give a path, a glob, or - for standard input"
+        raise DataError(msg)
     for name in names:
         if name != "-" and Path(name).is_dir():
-            raise DataError(f"{name}: it is a directory; give its files, for example '{name}/*'")
+            msg = f"{name}: it is a directory; give its files, for example '{name}/*'"
+            raise DataError(msg)
     if names.count("-") > 1:
-        raise DataError("-: standard input was given more than once; it can be read only once")
+        msg = "-: standard input was given more than once; it can be read only once"
+        raise DataError(msg)
     return names
 
 
+class _Rest(io.RawIOBase):
+    """Bytes already read, then the rest of a file."""
+
+    def __init__(self, head: bytes, raw: Any) -> None:
+        self._head, self._raw = head, raw
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, view: Any) -> int:
+        if not self._head:
+            return int(self._raw.readinto(view))
+        size = min(len(self._head), len(view))
+        view[:size] = self._head[:size]
+        self._head = self._head[size:]
+        return size
+
+
 class Source:
-    """An open input: ``fill`` reads plain bytes, whatever the file was wrapped in."""
+    """An open input: ``fill`` reads plain bytes, whatever the file was wrapped in.
+
+    Files are read without Python's buffering, which would hold a lock that a thread waiting for standard input
+    cannot give back when the program ends.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = "<stdin>" if name == "-" else name
         self._stack = contextlib.ExitStack()
+        self._pipe: int | None = None
         try:
-            raw = sys.stdin.buffer if name == "-" else self._stack.enter_context(open(name, "rb", buffering=1 << 16))
+            raw = self._open(name)
+            self._head: bytes = raw.read(1 << 16)
+            while 0 < len(self._head) < 4 and (more := raw.read(4)):
+                self._head += more
         except OSError as error:
-            raise DataError(f"{self.name}: cannot be opened ({error.strerror})") from error
-        try:
-            self._file, self._pipe = self._unwrap(raw)
-        except OSError as error:
-            raise DataError(f"{self.name}: cannot be read ({error.strerror or error})") from error
-        self._head = b""
+            self._stack.close()
+            msg = f"{self.name}: cannot be read ({error.strerror or error})"
+            raise DataError(msg) from error
+        self._file = self._unwrap(raw)
 
     def __enter__(self) -> Source:
         return self
@@ -67,24 +96,34 @@ class Source:
     def __exit__(self, *details: object) -> None:
         self._stack.close()
 
-    def _unwrap(self, raw: BinaryIO) -> tuple[Any, int | None]:
-        peek = raw.peek(4)[:4]  # type: ignore[attr-defined]
-        if peek[:2] == _GZIP:
-            return self._stack.enter_context(gzip.GzipFile(fileobj=raw)), None
-        if peek == _ZSTD:
-            return self._stack.enter_context(_zstd(raw, self.name)), None
-        try:
-            descriptor = raw.fileno()
-            return raw, None if os.path.isfile(f"/dev/fd/{descriptor}") else descriptor
-        except (OSError, io.UnsupportedOperation):
-            return raw, None
+    def _open(self, name: str) -> Any:
+        if name != "-":
+            raw = self._stack.enter_context(open(name, "rb", buffering=0))  # noqa: SIM115
+        else:
+            try:
+                raw = open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)  # noqa: SIM115 - not ours to close
+            except (OSError, AttributeError):  # replaced by something that is no file
+                return sys.stdin.buffer
+        if not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
+            self._pipe = raw.fileno()
+        return raw
+
+    def _unwrap(self, raw: Any) -> Any:
+        if self._head[:2] != _GZIP and self._head[:4] != _ZSTD:
+            return raw
+        packed = io.BufferedReader(_Rest(self._head, raw))
+        kind, self._head, self._pipe = self._head[:2], b"", None
+        if kind == _GZIP:
+            return self._stack.enter_context(gzip.GzipFile(fileobj=packed))
+        return self._stack.enter_context(_zstd(packed, self.name))
 
     def peek(self, size: int = 1 << 16) -> bytes:
         """Return the first bytes; they will be read again."""
         view = memoryview(bytearray(size))
         filled, _ = self.fill(view)
-        self._head = bytes(view[:filled])
-        return self._head
+        head = bytes(view[:filled]) + self._head
+        self._head = head
+        return head
 
     def fill(self, view: memoryview) -> tuple[int, bool]:
         """Read until the view is full, the input ends, or a pipe pauses; return bytes read and "it ended"."""
@@ -96,24 +135,27 @@ class Source:
             while filled < len(view):
                 if filled and self._pipe is not None and self._pauses(began):
                     return filled, False
-                part = view[filled:]
-                read = self._file.readinto(part) if self._pipe is None else self._file.readinto1(part)
+                read = self._file.readinto(view[filled:])
                 if not read:
                     return filled, True
                 filled += read
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise DataError(f"{self.name}: the compressed data are truncated or damaged ({error})") from error
+            msg = f"{self.name}: the compressed data are truncated or damaged ({error})"
+            raise DataError(msg) from error
         except OSError as error:
-            raise DataError(f"{self.name}: cannot be read further ({error.strerror or error})") from error
+            msg = f"{self.name}: cannot be read further ({error.strerror or error})"
+            raise DataError(msg) from error
         except Exception as error:  # every zstd package has an error class of its own
             if "zstd" not in type(error).__module__.lower():
                 raise
-            raise DataError(f"{self.name}: the compressed data are truncated or damaged ({error})") from error
+            msg = f"{self.name}: the compressed data are truncated or damaged ({error})"
+            raise DataError(msg) from error
         return filled, False
 
     def _pauses(self, began: float) -> bool:
         if os.name == "nt":
             return time.monotonic() - began > _PATIENCE
+        assert self._pipe is not None
         return not select.select([self._pipe], [], [], _PATIENCE)[0]
 
 
@@ -129,7 +171,7 @@ def open_all(names: Sequence[str]) -> Iterator[Source]:
             yield source
 
 
-def _zstd(raw: BinaryIO, name: str) -> Any:
+def _zstd(raw: Any, name: str) -> Any:
     """Return a reader of zstd data, from the standard library (3.14) or the package zstandard."""
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]

@@ -23,7 +23,8 @@ def sample_records(text: str, separator: str, *, whole: bool) -> list[list[str]]
 def describe(records: list[list[str]], roles: Roles, name: str) -> tuple[tuple[Column, ...], bool]:
     """Columns of a text table, and whether its first record is a header."""
     if not records:
-        raise DataError(f"{name}: it has no record; a table needs at least one")
+        msg = f"{name}: it has no record; a table needs at least one"
+        raise DataError(msg)
     header = roles.header if roles.header is not None else _has_header(records)
     names = records[0] if header else [f"c{k}" for k in range(len(records[0]))]
     body = records[1:] if header else records
@@ -36,15 +37,14 @@ def assign(names: Sequence[str], numeric: Sequence[bool], roles: Roles, source: 
     """Give every column its meaning; ``numeric`` says which ones hold numbers."""
     for name in names:
         if list(names).count(name) > 1:
-            raise DataError(f"{source}: more than one column is named {name!r}; column names must differ")
+            msg = f"{source}: more than one column is named {name!r}; column names must differ"
+            raise DataError(msg)
     label = roles.label if roles.label is not None else _find_label(names)
     wanted = {"label": label, "weight": roles.weight, "tag": roles.tag}
     lists = {"ignored": roles.ignore, "number": roles.numeric, "category": roles.categorical}
     kinds = {_find(one, names, source): kind for kind, one in wanted.items() if one is not None}
     kinds.update({_find(one, names, source): kind for kind, several in lists.items() for one in several})
-    return tuple(
-        Column(name, kinds.get(k, "number" if numeric[k] else "category")) for k, name in enumerate(names)
-    )
+    return tuple(Column(name, kinds.get(k, "number" if numeric[k] else "category")) for k, name in enumerate(names))
 
 
 def match(columns: Sequence[Column], names: Sequence[str], source: str) -> tuple[Column, ...]:
@@ -52,7 +52,8 @@ def match(columns: Sequence[Column], names: Sequence[str], source: str) -> tuple
     known = {column.name: column for column in columns}
     for column in columns:
         if column.name not in names and column.kind in ("number", "category"):
-            raise DataError(f"{source}: column {column.name!r} is missing, which the model was trained with")
+            msg = f"{source}: column {column.name!r} is missing, which the model was trained with"
+            raise DataError(msg)
     return tuple(known.get(name, Column(name, "ignored")) for name in names)
 
 
@@ -62,7 +63,8 @@ def _find(wanted: str, names: Sequence[str], source: str) -> int:
     if wanted.isdigit() and int(wanted) < len(names):
         return int(wanted)
     shown = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
-    raise DataError(f"{source}: there is no column {wanted!r}; the columns are {shown}")
+    msg = f"{source}: there is no column {wanted!r}; the columns are {shown}"
+    raise DataError(msg)
 
 
 def _find_label(names: Sequence[str]) -> str:

@@ -60,6 +60,7 @@ class TextReader:
         self.reading, self.roles = reading, roles or Roles()
         self.max_bad, self.n_bad = max_bad, 0
         self.keep_names, self.tags, self._ring = keep_names, tags, ring
+        self._buffer, self._filled, self._lines = bytearray(), 0, 0
         self._interactions = compile_interactions(reading.interact)
         self._resize(chunk_bytes, chunk_bytes * (4 if reading.interact else 1) + 64)
 
@@ -68,7 +69,8 @@ class TextReader:
     def _resize(self, n_bytes: int, entries: int) -> None:
         old = getattr(self, "_space", None)
         if entries >= 1 << 31:
-            raise DataError("a record has more than 2^31 features with its interactions; ask for fewer of them")
+            msg = "a record has more than 2^31 features with its interactions; ask for fewer of them"
+            raise DataError(msg)
         slots = 1 << self.reading.bits if self.keep_names else 0
         self._space = Workspace(n_bytes, entries, slots, self._ring)
         if old is not None:
@@ -77,7 +79,8 @@ class TextReader:
     def _grow_buffer(self, source: str) -> None:
         n_bytes = 2 * self._space.n_bytes
         if n_bytes > LONGEST_RECORD:
-            raise DataError(f"{source}: a record is longer than {LONGEST_RECORD >> 20} MB; is this a text file?")
+            msg = f"{source}: a record is longer than {LONGEST_RECORD >> 20} MB; is this a text file?"
+            raise DataError(msg)
         self._resize(n_bytes, max(self._space.entries, n_bytes + 64))
         buffer = bytearray(n_bytes + PADDING)
         buffer[: self._filled] = self._buffer[: self._filled]
@@ -112,7 +115,8 @@ class TextReader:
             start += skipped
         else:
             if self.reading.columns is not None:
-                raise DataError(f"{source.name}: {kind}, but the model was trained on a table with named columns")
+                msg = f"{source.name}: {kind}, but the model was trained on a table with named columns"
+                raise DataError(msg)
             parse = _VW if kind == "vw" else _SVMLIGHT
         self._drop(start)
         while True:
@@ -164,14 +168,19 @@ class TextReader:
                 self._resize(self._space.n_bytes, 2 * self._space.entries)
             elif not report[FULL]:
                 break  # all that is complete has been parsed
-        array = None
         self._drop(position)
 
     def _chunk(self, rows: Rows, source: str) -> Chunk:
         report, scratch = self._space.report, self._space.scratch
         n, entries, n_bad = int(report[ROWS]), int(report[ENTRIES]), int(report[BAD])
         bad = [
-            BadRecord(source, self._lines + int(line), int(code), bytes(self._buffer[begin:end]), self.reading.binary)
+            BadRecord(
+                source,
+                self._lines + int(line),
+                int(code),
+                bytes(self._buffer[begin:end]),
+                self.reading.binary,
+            )
             for line, code, begin, end in scratch.bad[: min(n_bad, len(scratch.bad))]
         ]
         if report[STOPPED] and n_bad > len(bad):

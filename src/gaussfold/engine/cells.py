@@ -9,12 +9,14 @@ Time is lazy. ``seen[j]`` is the clock when cell j was last written; what passed
 - kind 1, forgetting: the clock counts -log γ. With g = e^-(now - then): 1/v ← g/v + (1-g)/v₀, and the same for m/v.
 - kind 2, random walk: the clock counts variance. v ← v + (now - then).
 
-``prior`` has shape (1, 2, K) when all features share it, else (d, 2, K). Reference twin: ``tests/reference/diagonal.py``.
+``prior`` has shape (1, 2, K) when all features share it, else (d, 2, K). Reference twin:
+``tests/reference/diagonal.py``.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +26,7 @@ STILL, FORGETS, WALKS = range(3)
 
 
 @compiled_inline
-def aged(m, v, elapsed, kind, m0, v0):  # type: ignore[no-untyped-def]
+def aged(m: Any, v: Any, elapsed: Any, kind: Any, m0: Any, v0: Any) -> Any:
     """Mean and variance after ``elapsed`` on the clock."""
     if kind == WALKS:
         v = v + elapsed
@@ -38,8 +40,11 @@ def aged(m, v, elapsed, kind, m0, v0):  # type: ignore[no-untyped-def]
     return m, v
 
 
-@compiled
-def take_one(cells, seen, now, kind, prior, indices, data, start, stop, index, x, raw, m, v):  # type: ignore[no-untyped-def]
+@compiled_inline
+def take_one(
+    cells: Any, seen: Any, now: Any, kind: Any, prior: Any, indices: Any, data: Any, start: Any, stop: Any,
+    index: Any, x: Any, raw: Any, m: Any, v: Any,
+) -> Any:  # fmt: skip
     """Take the cells of one row, K = 1: fills index, x, raw (means as stored), m, v; returns count, x'm, Σ x² v."""
     count = 0
     total = 0.0
@@ -83,8 +88,9 @@ def take_one(cells, seen, now, kind, prior, indices, data, start, stop, index, x
 
 @compiled
 def take_many(
-    cells, seen, now, kind, prior, indices, data, start, stop, index, x, raw, m, v, total, spread
-):  # type: ignore[no-untyped-def]
+    cells: Any, seen: Any, now: Any, kind: Any, prior: Any, indices: Any, data: Any, start: Any, stop: Any,
+    index: Any, x: Any, raw: Any, m: Any, v: Any, total: Any, spread: Any,
+) -> Any:  # fmt: skip
     """As ``take_one`` for K components: m and v have shape (rows, K), total and spread (K,) are filled."""
     count = 0
     k = cells.shape[2]
@@ -124,14 +130,16 @@ def take_many(
 
 
 @compiled
-def put_back(cells, count, index, raw):  # type: ignore[no-untyped-def]
+def put_back(cells: Any, count: Any, index: Any, raw: Any) -> Any:
     """Undo a take: nothing was learned."""
     for t in range(count):
         cells[index[t], 0, 0] = raw[t]
 
 
 @compiled
-def note(log, log_seen, log_at, size, cells, seen, count, index, raw):  # type: ignore[no-untyped-def]
+def note(
+    log: Any, log_seen: Any, log_at: Any, size: Any, cells: Any, seen: Any, count: Any, index: Any, raw: Any,
+) -> Any:  # fmt: skip
     """Write down the cells of a row as they are before it is learned, for :func:`undo`; returns the log's new size."""
     k = cells.shape[2]
     for t in range(count):
@@ -147,7 +155,7 @@ def note(log, log_seen, log_at, size, cells, seen, count, index, raw):  # type: 
 
 
 @compiled
-def undo(cells, seen, log, log_seen, log_at, size):  # type: ignore[no-untyped-def]
+def undo(cells: Any, seen: Any, log: Any, log_seen: Any, log_at: Any, size: Any) -> Any:
     """Put everything back that a log holds, last entry first."""
     k = cells.shape[2]
     for t in range(size - 1, -1, -1):
@@ -160,8 +168,11 @@ def undo(cells, seen, log, log_seen, log_at, size):  # type: ignore[no-untyped-d
 
 
 @compiled
-def look(cells, seen, now, kind, prior, indptr, indices, data, mean, variance):  # type: ignore[no-untyped-def]
-    """x'm and Σ x² v for every row and component, nothing marked or written; no feature may repeat in a row."""
+def look(
+    cells: Any, seen: Any, now: Any, kind: Any, prior: Any, indptr: Any, indices: Any, data: Any, mean: Any,
+    variance: Any,
+) -> Any:  # fmt: skip
+    """X'm and Σ x² v for every row and component, nothing marked or written; no feature may repeat in a row."""
     k = cells.shape[2]
     wide = np.uint64(1 if cells.shape[0] > 1 else 0)
     wide_prior = np.uint64(1 if prior.shape[0] > 1 else 0)
@@ -178,8 +189,6 @@ def look(cells, seen, now, kind, prior, indptr, indices, data, mean, variance): 
                 v = np.float64(cells[j, 1, c])
                 if kind != STILL:
                     p = column * wide_prior
-                    m, v = aged(
-                        m, v, now - seen[column], kind, np.float64(prior[p, 0, c]), np.float64(prior[p, 1, c])
-                    )
+                    m, v = aged(m, v, now - seen[column], kind, np.float64(prior[p, 0, c]), np.float64(prior[p, 1, c]))
                 mean[r, c] += x * m
                 variance[r, c] += x * x * v

@@ -14,6 +14,7 @@ irrelevant. (17) and (18) are options of newton. Reference twin: ``tests/referen
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -31,14 +32,14 @@ CURVATURE, HEIGHT = range(2)
 
 
 @compiled
-def coordinate(program, form, y, w, x, m, v, mean, variance):  # type: ignore[no-untyped-def]
+def coordinate(program: Any, form: Any, y: Any, w: Any, x: Any, m: Any, v: Any, mean: Any, variance: Any) -> Any:
     """Update one feature with the others integrated out; ``mean`` and ``variance`` are those of the row."""
     code, p0, p1, rule, alpha, at = program
     _, mean_form, variance_form = form
     own = x * x * v
     if not own > 0.0:
         return m, v
-    code, p0, k, shift = excluding(code, p0, p1, max(variance - own, 0.0))
+    code, p0, k, shift = excluding(code, p0, max(variance - own, 0.0))
     m0 = k * (mean + shift)
     v0 = k * k * own
     if mean_form == SOLVED:
@@ -58,9 +59,10 @@ def coordinate(program, form, y, w, x, m, v, mean, variance):  # type: ignore[no
 
 @compiled
 def absorb_any(
-    cells, time, log, indptr, indices, data, y, w, program, form, limits, longest, log_weights,
-    means, variances, out_mean, out_variance, out_score, site_precision, site_shift,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+    cells: Any, time: Any, log: Any, indptr: Any, indices: Any, data: Any, y: Any, w: Any, program: Any, form: Any,
+    limits: Any, longest: Any, log_weights: Any, means: Any, variances: Any, out_mean: Any, out_variance: Any,
+    out_score: Any, site_precision: Any, site_shift: Any,
+) -> Any:  # fmt: skip
     """Visit the rows in order, any K. Returns the first row that failed or -1, and the log's size."""
     seen, clock, kind, rate, prior = time
     log_cells, log_seen, log_at = log
@@ -84,7 +86,7 @@ def absorb_any(
             cells, seen, clock[0], kind, prior, indices, data, indptr[r], indptr[r + 1],
             index, row_x, row_raw, row_m, row_v, means, variances,
         )  # fmt: skip
-        wild = 0
+        wild: Any = 0
         for c in range(k):
             wild += 1 - np.int64((abs(means[c]) < math.inf) & (variances[c] < math.inf))
         out_mean[r], out_variance[r] = mixed_moments(log_weights, means, variances)

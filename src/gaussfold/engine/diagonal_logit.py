@@ -19,6 +19,7 @@ All scratch lives in one array at constant offsets: the compiler can then prove 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -44,7 +45,7 @@ COLUMNS = 11
 
 
 @compiled_inline
-def halley(a, gap, pull, y, not_y):  # type: ignore[no-untyped-def]
+def halley(a: Any, gap: Any, pull: Any, y: Any, not_y: Any) -> Any:
     """One step on a - a₀ = pull·(y - σ(a)), where gap = a - a₀; and σ(a), σ(-a) after the step."""
     t = exp_nonpositive(-abs(a))
     large = 1.0 / (1.0 + t)
@@ -61,29 +62,29 @@ def halley(a, gap, pull, y, not_y):  # type: ignore[no-untyped-def]
 
 
 @compiled_inline
-def unsettled(pull, step):  # type: ignore[no-untyped-def]
+def unsettled(pull: Any, step: Any) -> Any:
     """1 if the next step could matter: Halley's error is at most 0.03·pull·step³, Taylor's step⁴/24."""
     size = abs(step)
     return np.int64((pull * size * size * size > 1e-13) | (size > 1e-3))
 
 
 @compiled_fused
-def _search(a0, pull, y, w):  # type: ignore[no-untyped-def]
+def _search(a0: Any, pull: Any, y: Any, w: Any) -> Any:
     a, _, _ = logistic_root(w * y, w, a0, pull / w, False)
     return sigmoid(a), sigmoid(-a)
 
 
 @compiled_inline
-def score(p0, y, mean, variance):  # type: ignore[no-untyped-def]
-    """log p(y), sparse-online (8), or its exact integral."""
+def score(p0: Any, y: Any, mean: Any, variance: Any) -> Any:
+    """Log p(y), sparse-online (8), or its exact integral."""
     if p0 == APPROXIMATE:
         f = mean / math.sqrt(1.0 + SCALE * variance)
-        return y * f - max(f, 0.0) - math.log1p(math.exp(-abs(f)))
+        return y * f - max(f, 0.0) - math.log1p(exp_nonpositive(-abs(f)))
     return log_predictive(LOGIT, p0, 0.0, y, mean, variance)
 
 
 @compiled_fused
-def solve(s, n, y, w, tiny, huge):  # type: ignore[no-untyped-def]
+def solve(s: Any, n: Any, y: Any, w: Any, tiny: Any, huge: Any) -> Any:
     """Update the lanes 0..n of the scratch: columns X, M, V, MEAN and VARIANCE in, M and V out.
 
     MEAN and VARIANCE are those of the whole row. Returns how many lanes left the range of the stored numbers.
@@ -96,7 +97,7 @@ def solve(s, n, y, w, tiny, huge):  # type: ignore[no-untyped-def]
         s[i + MEAN] = 0.0
         s[i + VARIANCE] = 0.0
     not_y = 1.0 - y
-    open_lanes = 0
+    open_lanes: Any = 0
     for i in range(padded):
         x = s[i + X]
         own = x * x * s[i + V]
@@ -129,7 +130,7 @@ def solve(s, n, y, w, tiny, huge):  # type: ignore[no-untyped-def]
             step, _, _ = halley(s[i + START] + s[i + GAP], s[i + GAP], s[i + PULL], y, not_y)
             if not abs(step) <= 1e-9:
                 s[i + UP], s[i + DOWN] = _search(s[i + START], s[i + PULL], y, w)
-    wild = 0
+    wild: Any = 0
     for i in range(padded):
         v = s[i + V]
         up = s[i + UP]
@@ -144,8 +145,9 @@ def solve(s, n, y, w, tiny, huge):  # type: ignore[no-untyped-def]
 
 @compiled_fused
 def absorb_logit(
-    cells, time, log, indptr, indices, data, y, w, p0, limits, longest, out_mean, out_variance, out_score
-):  # type: ignore[no-untyped-def]
+    cells: Any, time: Any, log: Any, indptr: Any, indices: Any, data: Any, y: Any, w: Any, p0: Any, limits: Any,
+    longest: Any, out_mean: Any, out_variance: Any, out_score: Any,
+) -> Any:  # fmt: skip
     """Visit the rows in order, K = 1. Returns the first row that failed or -1, and the log's size."""
     seen, clock, kind, rate, prior = time
     log_cells, log_seen, log_at = log
@@ -177,7 +179,7 @@ def absorb_logit(
         out_mean[r] = mean
         out_variance[r] = variance
         out_score[r] = math.nan
-        wild = np.int64(not (abs(mean) < math.inf and variance < math.inf))
+        wild: Any = np.int64(not (abs(mean) < math.inf and variance < math.inf))
         if not math.isnan(label):
             out_score[r] = score(p0, label, mean, variance)
         if not learn or wild > 0:
@@ -217,9 +219,9 @@ def absorb_logit(
 
 @compiled_fused
 def absorb_logit_grid(
-    cells, time, log, indptr, indices, data, y, w, p0, limits, longest, log_weights,
-    means, variances, out_mean, out_variance, out_score,
-):  # type: ignore[no-untyped-def]  # fmt: skip
+    cells: Any, time: Any, log: Any, indptr: Any, indices: Any, data: Any, y: Any, w: Any, p0: Any, limits: Any,
+    longest: Any, log_weights: Any, means: Any, variances: Any, out_mean: Any, out_variance: Any, out_score: Any,
+) -> Any:  # fmt: skip
     """As ``absorb_logit`` for K components that see the same rows and are mixed: see ``engine.mixing``."""
     seen, clock, kind, rate, prior = time
     log_cells, log_seen, log_at = log
@@ -244,7 +246,7 @@ def absorb_logit_grid(
             cells, seen, clock[0], kind, prior, indices, data, indptr[r], indptr[r + 1],
             index, row_x, row_raw, row_m, row_v, means, variances,
         )  # fmt: skip
-        wild = 0
+        wild: Any = 0
         for c in range(k):
             wild += 1 - np.int64((abs(means[c]) < math.inf) & (variances[c] < math.inf))
         out_mean[r], out_variance[r] = mixed_moments(log_weights, means, variances)

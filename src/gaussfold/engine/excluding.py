@@ -31,14 +31,16 @@ def digamma_trigamma(x: float) -> tuple[float, float]:
         slope += 1.0 / (x * x)
         x += 1.0
     t = 1.0 / (x * x)
-    psi += math.log(x) - 0.5 / x - t * (1 / 12 - t * (1 / 120 - t * (1 / 252 - t * (1 / 240 - t * (1 / 132 - t * 691 / 32760)))))
-    slope += (1.0 + 0.5 / x + t * (1 / 6 - t * (1 / 30 - t * (1 / 42 - t * (1 / 30 - t * (5 / 66 - t * 691 / 2730)))))) / x
+    psi_tail = 1 / 12 - t * (1 / 120 - t * (1 / 252 - t * (1 / 240 - t * (1 / 132 - t * 691 / 32760))))
+    slope_tail = 1 / 6 - t * (1 / 30 - t * (1 / 42 - t * (1 / 30 - t * (5 / 66 - t * 691 / 2730))))
+    psi += math.log(x) - 0.5 / x - t * psi_tail
+    slope += (1.0 + 0.5 / x + t * slope_tail) / x
     return psi, slope
 
 
 @compiled
 def inverse_trigamma(s: float) -> float:
-    """r with ψ'(r) = s: Newton on 1/ψ', which is convex and nearly straight, so it only ascends."""
+    """R with ψ'(r) = s: Newton on 1/ψ', which is convex and nearly straight, so it only ascends."""
     r = 0.5 + 1.0 / s
     if s > 1e7:
         return 1.0 / math.sqrt(s)
@@ -55,7 +57,7 @@ def inverse_trigamma(s: float) -> float:
 
 
 @compiled
-def excluding(code: int, p0: float, p1: float, s: float) -> tuple[int, float, float, float]:
+def excluding(code: int, p0: float, s: float) -> tuple[int, float, float, float]:
     """(code, p0, k, shift) of the likelihood averaged over N(0, s) added to its latent."""
     if code == LOGIT:
         return code, p0, 1.0 / math.sqrt(1.0 + math.pi / 8.0 * s), 0.0

@@ -9,6 +9,7 @@ rounding. The plain equivalent is ``math.exp``.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ C5, C6, C7, C8, C9 = (
 
 
 @compiled_inline
-def exp_nonpositive(t):  # type: ignore[no-untyped-def]
+def exp_nonpositive(t: Any) -> Any:
     """e^t for t ≤ 0, to two units in the last place; no branch, no call."""
     t = max(t, LOWEST)
     z = t * LOG2_E + ROUNDER

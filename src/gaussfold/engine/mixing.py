@@ -8,6 +8,7 @@ weights at the start the mixture's total log loss is at most log K above that of
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from gaussfold.engine.compiled import compiled
 from gaussfold.engine.evaluate import log_predictive
@@ -15,7 +16,7 @@ from gaussfold.engine.families import LOGIT, PROBIT
 
 
 @compiled
-def mixed_moments(log_weights, means, variances):  # type: ignore[no-untyped-def]
+def mixed_moments(log_weights: Any, means: Any, variances: Any) -> Any:
     """Mean and variance of the mixture of the Gaussian marginals."""
     mean = 0.0
     for c in range(means.size):
@@ -27,7 +28,7 @@ def mixed_moments(log_weights, means, variances):  # type: ignore[no-untyped-def
 
 
 @compiled
-def _log_sum(log_weights, scores):  # type: ignore[no-untyped-def]
+def _log_sum(log_weights: Any, scores: Any) -> Any:
     top = -math.inf
     for c in range(scores.size):
         top = max(top, log_weights[c] + scores[c])
@@ -40,7 +41,7 @@ def _log_sum(log_weights, scores):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def mixed_score(code, p0, p1, y, log_weights, means, variances, scores):  # type: ignore[no-untyped-def]
+def mixed_score(code: Any, p0: Any, p1: Any, y: Any, log_weights: Any, means: Any, variances: Any, scores: Any) -> Any:
     """Log of the averaged predictive probability of y; ``scores`` is filled with the components' own."""
     for c in range(scores.size):
         scores[c] = log_predictive(code, p0, p1, y, means[c], variances[c])
@@ -58,7 +59,7 @@ def mixed_score(code, p0, p1, y, log_weights, means, variances, scores):  # type
 
 
 @compiled
-def reweigh(log_weights, scores, w):  # type: ignore[no-untyped-def]
+def reweigh(log_weights: Any, scores: Any, w: Any) -> Any:
     """Multiply the weights by the predictive probabilities to the power w, and normalise."""
     for c in range(scores.size):
         log_weights[c] += w * scores[c]

@@ -40,7 +40,7 @@ _FULL = np.uint64(1844674407370955160)  # one more digit still fits into 64 bits
 
 @compiled
 def _product(a: float, b: float) -> tuple[float, float]:
-    """a b = p + e exactly (Dekker)."""
+    """A b = p + e exactly (Dekker)."""
     p = a * b
     c = _SPLIT * a
     a1 = c - (c - a)
@@ -68,7 +68,7 @@ def _scale(digits: np.uint64, power: int) -> float:
     value = p + e
     shift = _EXPONENTS[row]
     half = shift // 2  # two steps: 2^shift itself may be out of range
-    return value * 2.0**half * 2.0 ** (shift - half)
+    return float(value * 2.0**half * 2.0 ** (shift - half))
 
 
 @compiled
@@ -116,7 +116,7 @@ def parse_number(buffer: np.ndarray, start: int, stop: int) -> tuple[float, bool
             if c < 48 or c > 57:
                 return 0.0, False
             if exponent < 100000:
-                exponent = exponent * 10 + (np.int64(c) - 48)
+                exponent = exponent * 10 + int(c) - 48
             at += 1
         power += -exponent if down else exponent
     if digits <= np.uint64(9007199254740992) and -22 <= power <= 22:

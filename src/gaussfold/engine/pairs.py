@@ -43,7 +43,7 @@ def merge_rows(
         size *= 2
     table = np.zeros(size, np.int64)
     stamps = np.full(4096, -1, np.int32)
-    end = np.int64(0)
+    end = 0
     for i in range(n):
         first = end
         for k in range(width):

@@ -68,7 +68,13 @@ def check_value(value: float, ok: bool) -> int:
 
 @compiled
 def _head(
-    buffer: np.ndarray, start: int, row: int, kind: int, label: np.ndarray, weight: np.ndarray, tag: np.ndarray
+    buffer: np.ndarray,
+    start: int,
+    row: int,
+    kind: int,
+    label: np.ndarray,
+    weight: np.ndarray,
+    tag: np.ndarray,
 ) -> tuple[int, int, int, int]:
     """``[label [weight [base]]] [tag]`` up to the bar.
 
@@ -199,9 +205,7 @@ def _features(
 
 
 @compiled
-def parse_vw(
-    buffer: np.ndarray, stop: int, options: Options, rows: Rows, scratch: Scratch, report: np.ndarray
-) -> None:
+def parse_vw(buffer: np.ndarray, stop: int, options: Options, rows: Rows, scratch: Scratch, report: np.ndarray) -> None:
     """Parse lines from ``report[POSITION]`` to ``stop``; a bad one too many sets ``STOPPED``."""
     # taken out of their tuples once: in a loop every look inside would count references
     indices, data, raw, groups, spans = rows.indices, rows.data, scratch.raw, scratch.groups, scratch.spans
@@ -276,12 +280,12 @@ def _svm_line(
     while True:
         c = buffer[at]
         if c <= 32 or c == _HASH:
-            if c == _NEWLINE or c == _HASH:
+            if c == _NEWLINE or c == _HASH:  # noqa: SIM109 - compiled
                 return count, 0, at, at
             at += 1
             continue
         begin = at
-        index = np.int64(0)
+        index = 0
         c -= 48
         while c <= 9:
             index = index * 10 + c

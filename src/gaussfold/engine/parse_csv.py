@@ -210,7 +210,7 @@ def _record(
             return count, INCOMPLETE if after == -1 else EXPECTED_QUOTE, at, end
         kind = kinds[column]
         wrong = 0
-        if kind == NUMBER or kind == CATEGORY:
+        if kind == NUMBER or kind == CATEGORY:  # noqa: SIM109 - compiled
             seed = hashes[column]
             if where:
                 h, value, wrong = _feature(text, begin, end, kind, seed)
@@ -227,7 +227,7 @@ def _record(
                 spans[count, 0] = at
                 spans[count, 1] = at - 1 if kind == NUMBER and h == seed else after  # a number has no text
             count += 1
-        elif kind == LABEL or kind == WEIGHT:
+        elif kind == LABEL or kind == WEIGHT:  # noqa: SIM109 - compiled
             if where:
                 value, wrong = _number(text, begin, end, kind, label_kind, positive)
             else:
@@ -277,7 +277,12 @@ def parse_csv(
     label, weight, tag, line, indptr = rows.label, rows.weight, rows.tag, rows.line, rows.indptr
     indices, data, raw, groups, spans = rows.indices, rows.data, scratch.raw, scratch.groups, scratch.spans
     table, stamps = scratch.table, scratch.stamps
-    mask, constant, label_kind, keep_names = options.mask, options.constant, options.label_kind, options.keep_names
+    mask, constant, label_kind, keep_names = (
+        options.mask,
+        options.constant,
+        options.label_kind,
+        options.keep_names,
+    )
     plain = not keep_names and options.interactions.shape[0] == 0
     separators = np.uint64(separator) * np.uint64(0x0101010101010101)
     at = report[POSITION]

@@ -67,7 +67,9 @@ class Scratch(NamedTuple):
     table: np.ndarray  # int64: open-addressing table of the row's slots; entries of older rows count as empty
     stamps: np.ndarray  # int32, 4096: which row used a place last
     seen: np.ndarray  # uint8: one bit a slot, if names are kept
-    named: np.ndarray  # int64 (n, 7): slot, then where namespace and name are, then those of the right side (-1 if no pair)
+    named: (
+        np.ndarray
+    )  # int64 (n, 7): slot, then where namespace and name are, then those of the right side (-1 if no pair)
     bad: np.ndarray  # int64 (n, 4): line, what was expected, start and stop of what was found
 
 
@@ -82,11 +84,7 @@ def note_bad(report: np.ndarray, scratch: Scratch, line: int, expected: int, sta
 
 @compiled
 def _is(kind: int, key: int, groups: np.ndarray, g: int) -> bool:
-    return (
-        kind == ANY
-        or (kind == FIRST_BYTE and groups[g, 1] == key)
-        or (kind == NAME_HASH and groups[g, 2] == key)
-    )
+    return kind == ANY or (kind == FIRST_BYTE and groups[g, 1] == key) or (kind == NAME_HASH and groups[g, 2] == key)
 
 
 @compiled
@@ -101,9 +99,7 @@ def _wanted(interactions: np.ndarray, groups: np.ndarray, g: int, h: int) -> boo
 
 
 @compiled
-def _name(
-    report: np.ndarray, scratch: Scratch, slot: int, g: int, i: int, h: int, j: int
-) -> None:
+def _name(report: np.ndarray, scratch: Scratch, slot: int, g: int, i: int, h: int, j: int) -> None:
     """Note where the name of a slot stands, the first time the slot is used."""
     bit = np.uint8(1 << (slot & 7))
     if scratch.seen[slot >> 3] & bit or report[NAMED] >= scratch.named.shape[0]:
@@ -149,14 +145,12 @@ def _interact(
                     data[first + total] = data[first + i] * data[first + j]
                     total += 1
                     if options.keep_names:
-                        _name(report, scratch, slot, a, i, b, j)
+                        _name(report, scratch, int(slot), a, i, b, j)
     return total
 
 
 @compiled
-def _add_duplicates(
-    indices: np.ndarray, data: np.ndarray, first: int, stop: int, base: int, table: np.ndarray
-) -> int:
+def _add_duplicates(indices: np.ndarray, data: np.ndarray, first: int, stop: int, base: int, table: np.ndarray) -> int:
     """As `add_duplicates`, for rows that may have some."""
     shift = np.uint32(31)
     size = 2
@@ -185,7 +179,13 @@ def _add_duplicates(
 
 @compiled
 def add_duplicates(
-    indices: np.ndarray, data: np.ndarray, first: int, stop: int, base: int, table: np.ndarray, stamps: np.ndarray
+    indices: np.ndarray,
+    data: np.ndarray,
+    first: int,
+    stop: int,
+    base: int,
+    table: np.ndarray,
+    stamps: np.ndarray,
 ) -> int:
     """Add up entries ``first:stop`` that share a slot; return where the row ends now.
 
@@ -231,21 +231,17 @@ def close_plain(
 
 
 @compiled
-def close_row(
-    count: int, n_groups: int, options: Options, rows: Rows, scratch: Scratch, report: np.ndarray
-) -> bool:
+def close_row(count: int, n_groups: int, options: Options, rows: Rows, scratch: Scratch, report: np.ndarray) -> bool:
     """Finish the row whose ``count`` entries stand after the last one; False if there is no room for its pairs."""
     first = report[ENTRIES]
     if options.keep_names:
         for g in range(n_groups):
             stop = scratch.groups[g + 1, 0] if g + 1 < n_groups else count
             for i in range(scratch.groups[g, 0], stop):
-                _name(report, scratch, np.int64(rows.indices[first + i]), g, i, -1, -1)
+                _name(report, scratch, int(rows.indices[first + i]), g, i, -1, -1)
     if options.interactions.shape[0]:
         count = _interact(n_groups, count, first, options, rows, scratch, report)
         if count < 0:
             return False
-    close_plain(
-        count, options.constant, rows.indptr, rows.indices, rows.data, scratch.table, scratch.stamps, report
-    )
+    close_plain(count, options.constant, rows.indptr, rows.indices, rows.data, scratch.table, scratch.stamps, report)
     return True

@@ -11,7 +11,12 @@ LOSS, CARRY, WEIGHT, LEARNED, POSITIVE, SEEN = range(6)
 
 @compiled
 def add_losses(
-    totals: np.ndarray, log_predictive: np.ndarray, label: np.ndarray, weight: np.ndarray, start: int, stop: int
+    totals: np.ndarray,
+    log_predictive: np.ndarray,
+    label: np.ndarray,
+    weight: np.ndarray,
+    start: int,
+    stop: int,
 ) -> None:
     """Add rows ``start:stop``: weighted log loss (compensated sum), weight, labelled rows, positive weight, rows."""
     for i in range(start, stop):

@@ -69,7 +69,7 @@ def token_stop(buffer: np.ndarray, start: int) -> int:
     while True:
         marks = token_marks(load64(buffer, at))
         if marks:
-            return at + (trailing_zeros(marks) >> 3)
+            return int(at + (trailing_zeros(marks) >> 3))
         at += 8
 
 
@@ -81,5 +81,5 @@ def field_stop(buffer: np.ndarray, start: int, separators: np.uint64) -> int:
         word = load64(buffer, at)
         marks = _zeros(word ^ separators) | _zeros(word ^ _NEWLINES)
         if marks:
-            return at + (trailing_zeros(marks) >> 3)
+            return int(at + (trailing_zeros(marks) >> 3))
         at += 8

@@ -48,7 +48,7 @@ def conditional_mean(likelihood: Likelihood, moments: Moments) -> Moments:
 
 
 def log_predictive(likelihood: Likelihood, y: ArrayLike, moments: Moments) -> Array:
-    """log p(y) with θ integrated out; y one number for all rows."""
+    """Log p(y) with θ integrated out; y one number for all rows."""
     if not isinstance(moments, MixedMoments):
         return likelihood.log_predictive(y, moments)
     return np.asarray(logsumexp(likelihood.log_predictive(y, moments.components) + moments.log_weights, axis=1))

@@ -201,7 +201,7 @@ class StreamingRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[mi
             settings.one_of("noise_std", self.noise_std, ("learn",))
             if isinstance(self.prior_std, str):
                 msg = "prior_std='auto' and noise_std='learn' are alternatives: give one of them a number"
-                raise ValueError(msg)
+                raise ValueError(msg)  # noqa: TRY004
             if self.df is not None:
                 msg = f"df={self.df!r} needs a known scale: give noise_std a number, or leave df=None"
                 raise ValueError(msg)

@@ -1,4 +1,7 @@
-"""A classifier for River: one dictionary of features at a time, names instead of columns (needs ``pip install river``)."""
+"""A classifier for River: one dictionary of features at a time, names instead of columns.
+
+Needs ``pip install 'gaussfold[river]'``.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,7 @@ class RiverClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
     >>> model.predict_one({"colour": "red", "weight": 0.7})
     True
     >>> round(model.predict_proba_one({"colour": "green"})[True], 2)
-    0.55
+    0.52
     """
 
     def __init__(
@@ -80,7 +83,8 @@ class RiverClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         self.fit_intercept = fit_intercept
         self.intercept_std = intercept_std
         if isinstance(prior_std, str) and prior_std != AUTO:
-            raise ValueError(f"prior_std={prior_std!r}: a number > 0 or 'auto' is needed")
+            msg = f"prior_std={prior_std!r}: a number > 0 or 'auto' is needed"
+            raise ValueError(msg)
         self._likelihood = Bernoulli(link, "quadrature")  # type: ignore[arg-type]
         self._program = recipe_of(self._likelihood, rule, "posterior").program
         self._columns: dict[Hashable, int] = {INTERCEPT: 0} if fit_intercept else {}
@@ -133,7 +137,8 @@ class RiverClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
                 if math.isnan(number):
                     continue
                 if math.isinf(number):
-                    raise ValueError(f"x[{name!r}]={value!r}: finite numbers are allowed, so clip or drop it")
+                    msg = f"x[{name!r}]={value!r}: finite numbers are allowed, so clip or drop it"
+                    raise ValueError(msg)
                 found.append((name, number))
             else:
                 found.append((f"{name}={value}", 1.0))

@@ -1,0 +1,121 @@
+"""Table 1 and Figures 1 to 6 of the sparse online paper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from experiments.registry import Context, Result
+from experiments.sparse import regret
+from experiments.sparse.streams import Stream
+from experiments.style import BLUE, GREEN, ORANGE, canvas
+
+FAST = ["sgd", "adf", "adf-exact", "dimgauss", "gauss", "approx", "auto"]
+SAMPLED = ["vb100", "vb1000"]
+
+
+def examples(context: Context) -> int:
+    """How many: a million, or ten with --full."""
+    return 10_000 if context.quick else 10_000_000 if context.full else 1_000_000
+
+
+def table1(context: Context) -> Result:
+    """Seconds and r_T = R_T / log T with 20 and 40 of 200 features active, true weights of std 1."""
+    return _table(context, FAST + SAMPLED, seeds=1 if context.quick else 3)
+
+
+def fig01(context: Context) -> Result:
+    """Regret over log t for the two settings of Table 1."""
+    return _table(context, FAST, seeds=1)
+
+
+def _table(context: Context, names: list[str], seeds: int) -> Result:
+    n = examples(context)
+    panels = {f"{a} of 200 active, std 1": Stream(200, a, 1.0) for a in (20, 40)}
+    return _panels(context, panels, names, n, seeds)
+
+
+def fig02(context: Context) -> Result:
+    """22 categories of 2^j features, Zipf; and the loss on the head of the Criteo log."""
+    categories = 12 if context.quick else 22
+    stream = Stream(2 ** (categories + 1) - 2, 1, 2.0, "zipf", categories)
+    names = ["sgd", "adf", "dimgauss", "gauss"] if context.quick else ["sgd", "adf", "dimgauss", "gauss", "approx"]
+    result = _panels(context, {f"{stream.dim:,} features, Zipf, std 2": stream}, names, examples(context), 1)
+    from experiments.sparse.criteo import panel
+
+    real = panel(context)
+    if real is None:
+        return result
+    return Result(result.figure, result.numbers | {"criteo": real})
+
+
+def fig03(context: Context) -> Result:  # noqa: ARG001
+    """The logistic distribution and the normal one of variance 8/π, and their differences."""
+    w = np.linspace(-8, 8, 1601)
+    sigma = 1 / (1 + np.exp(-w))
+    pdf, normal_pdf = sigma * (1 - sigma), np.exp(-np.pi * w * w / 16) / 4
+    cdf, normal_cdf = sigma, ndtr(np.sqrt(np.pi / 8) * w)
+    figure = canvas(12.0, 4.0)
+    left, middle, right = figure.subplots(1, 3)
+    for ax, ours, theirs, title in (
+        (left, pdf, normal_pdf, "densities"),
+        (middle, cdf, normal_cdf, "distribution functions"),
+    ):
+        ax.plot(w, ours, color=BLUE, label="logistic")
+        ax.plot(w, theirs, color=ORANGE, ls=(0, (5, 2)), label="normal, variance 8/π")
+        ax.plot(w, ours - theirs, color=GREEN, label="difference")
+        ax.set(title=title, xlabel="w")
+        ax.legend()
+    right.plot(w, pdf - normal_pdf, color=BLUE, label="densities")
+    right.plot(w, cdf - normal_cdf, color=GREEN, label="distribution functions")
+    right.set(title="differences", xlabel="w")
+    right.legend()
+    numbers = {
+        "max_abs_difference_density": float(np.abs(pdf - normal_pdf).max()),
+        "max_abs_difference_distribution": float(np.abs(cdf - normal_cdf).max()),
+    }
+    return Result(figure, numbers)
+
+
+def fig04(context: Context) -> Result:
+    """Nine settings: 5, 20, 40 of 200 active, true weights of std 1, 2, 3."""
+    panels = {f"{a} of 200 active, std {s}": Stream(200, a, float(s)) for s in (1, 2, 3) for a in (5, 20, 40)}
+    n = examples(context) if context.quick or context.full else 200_000
+    return _panels(context, panels, ["sgd", "adf", "dimgauss", "gauss"], n, 1, columns=3)
+
+
+def fig05(context: Context) -> Result:
+    """Values in [0, 1]; and ten times as many features."""
+    wide = Stream(2000, 200, 2.0)
+    panels = {"40 of 200, values in [0, 1], std 2": Stream(200, 40, 2.0, values=True), "200 of 2000, std 2": wide}
+    n = examples(context) if context.quick or context.full else 200_000
+    return _panels(context, panels, ["sgd", "adf", "dimgauss", "gauss"], n, 1)
+
+
+def fig06(context: Context) -> Result:
+    """5 features of each of 10 categories of 200; drawn evenly, and with a long tail."""
+    panels = {
+        "10 categories, 5 of 200 each, even": Stream(2000, 5, 2.0, "uniform", 10),
+        "10 categories, long tail": Stream(2000, 5, 2.0, "exponential", 10),
+    }
+    n = examples(context) if context.quick or context.full else 200_000
+    return _panels(context, panels, ["sgd", "adf", "dimgauss", "gauss"], n, 1)
+
+
+def _panels(
+    context: Context, streams: dict[str, Stream], names: list[str], n: int, seeds: int, columns: int = 2
+) -> Result:
+    columns = min(columns, len(streams))
+    rows = -(-len(streams) // columns)
+    figure = canvas(1.0 + 5.0 * columns if columns < 3 else 13.0, 1.0 + 3.6 * rows)
+    axes = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel()
+    numbers: dict[str, Any] = {"panels": {}}
+    for i, (ax, (title, stream)) in enumerate(zip(axes, streams.items(), strict=True)):
+        found = regret.compare(stream, names, context, n, seeds, title)
+        numbers["panels"][title] = found
+        regret.draw(ax, found, title, label_y=i % columns == 0)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    return Result(figure, numbers)

@@ -1,0 +1,104 @@
+"""The paper's synthetic streams: sparse rows, true weights, labels, in chunks so that memory stays small."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gaussfold.beliefs.cellular import Rows
+from gaussfold.types import Array
+
+CHUNK = 50_000
+
+
+class Chunk(NamedTuple):
+    """Rows, labels in {0, 1}, and the log loss of the true weights on each."""
+
+    rows: Rows
+    y: Array
+    true_loss: Array
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One setting: how features are drawn, and the standard deviation of the true weights.
+
+    Attributes
+    ----------
+    kind
+        "bernoulli": each of ``dim`` features is active with probability active/dim. "uniform": ``active`` of each of
+        ``categories`` equal categories. "exponential": the same, favouring a few. "zipf": one of 2^j features of
+        category j with probability ∝ (n+1)^-1.75, j = 1..categories.
+    values
+        Whether active features have values uniform in [0, 1] instead of 1.
+    """
+
+    dim: int
+    active: int
+    std: float
+    kind: str = "bernoulli"
+    categories: int = 1
+    values: bool = False
+
+    def numbers(self) -> dict[str, Any]:
+        """Return what belongs in the JSON."""
+        return asdict(self)
+
+    def chunks(self, n: int, seed: int) -> Iterator[Chunk]:
+        """Draw n examples; weights, features and labels have generators of their own."""
+        weights, features, labels = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3))
+        theta = self.std * weights.standard_normal(self.dim)
+        draw = _KINDS[self.kind]
+        for start in range(0, n, CHUNK):
+            size = min(CHUNK, n - start)
+            indptr, indices = draw(self, size, features)
+            data = features.random(indices.size) if self.values else np.ones(indices.size)
+            # every row has at least one feature or adds nothing: reduceat needs care with empty rows
+            score = np.zeros(size)
+            full = np.diff(indptr) > 0
+            score[full] = np.add.reduceat(data * theta[indices], indptr[:-1][full])
+            y = (labels.random(size) < 1.0 / (1.0 + np.exp(-score))).astype(np.float64)
+            yield Chunk(Rows(indptr, indices, data), y, np.logaddexp(0.0, np.where(y > 0.5, -score, score)))
+
+
+def _bernoulli(stream: Stream, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Gaps between active entries of the n×d table are geometric: exact, and only active entries are drawn."""
+    cells, p = n * stream.dim, stream.active / stream.dim
+    positions = np.cumsum(rng.geometric(p, size=int(cells * p + 8 * np.sqrt(cells * p) + 64))) - 1
+    positions = positions[positions < cells]
+    indptr = np.searchsorted(positions, stream.dim * np.arange(n + 1))
+    return indptr, (positions % stream.dim).astype(np.int32)
+
+
+def _category(stream: Stream, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """``active`` different features of each category, by the smallest of exponential clocks (weighted reservoir)."""
+    size = stream.dim // stream.categories
+    rate = np.exp(-np.arange(size) / (size / 20.0)) if stream.kind == "exponential" else np.ones(size)
+    # floats are enough; underflow of the smallest rates would only make rare features rarer
+    log_rate = np.log(np.maximum(rate, 1e-30)).astype(np.float32)
+    parts = []
+    for c in range(stream.categories):
+        clock = np.log(rng.exponential(size=(n, size)).astype(np.float32)) - log_rate
+        parts.append(np.argpartition(clock, stream.active, axis=1)[:, : stream.active] + c * size)
+    indices = np.concatenate(parts, axis=1).astype(np.int32)
+    return np.arange(0, indices.size + 1, indices.shape[1]), indices.ravel()
+
+
+def _zipf(stream: Stream, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    parts = []
+    for j in range(1, stream.categories + 1):
+        cumulative = np.cumsum((np.arange(2**j) + 1.0) ** -1.75)
+        parts.append(np.searchsorted(cumulative, rng.random(n) * cumulative[-1]) + 2**j - 2)
+    indices = np.minimum(np.stack(parts, axis=1), stream.dim - 1).astype(np.int32)
+    return np.arange(0, indices.size + 1, indices.shape[1]), indices.ravel()
+
+
+_KINDS: dict[str, Callable[[Stream, int, np.random.Generator], tuple[np.ndarray, np.ndarray]]] = {
+    "bernoulli": _bernoulli,
+    "uniform": _category,
+    "exponential": _category,
+    "zipf": _zipf,
+}

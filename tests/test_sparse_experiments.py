@@ -1,0 +1,97 @@
+"""The experiments of the sparse online paper: streams have the laws they claim, quick runs order the methods."""
+
+import math
+
+import numpy as np
+import pytest
+from experiments.sparse import regret
+from experiments.sparse.baselines import SampledVB
+from experiments.sparse.learners import METHODS
+from experiments.sparse.streams import Stream
+
+from tests.reference import diagonal as paper
+from tests.test_experiments import run
+
+
+def test_bernoulli_streams_have_the_law():
+    (chunk,) = Stream(200, 20, 1.0).chunks(20_000, seed=1)
+    counts = np.diff(chunk.rows.indptr)
+    assert counts.mean() == pytest.approx(20, abs=5 * math.sqrt(18 / 20_000))
+    assert counts.var() == pytest.approx(18, rel=0.05)
+    per_feature = np.bincount(chunk.rows.indices, minlength=200) / 20_000
+    np.testing.assert_allclose(per_feature, 0.1, atol=5 * math.sqrt(0.09 / 20_000))
+    for r in range(50):
+        row = chunk.rows.indices[chunk.rows.indptr[r] : chunk.rows.indptr[r + 1]]
+        assert (np.diff(row) > 0).all()
+    # the true weights are calibrated: their mean loss is the mean entropy
+    assert 0.2 < chunk.true_loss.mean() < 0.4
+
+
+@pytest.mark.parametrize("kind", ["uniform", "exponential", "zipf"])
+def test_categorical_streams_take_so_many_of_each_category(kind):
+    stream = Stream(62, 1, 2.0, "zipf", 5) if kind == "zipf" else Stream(60, 2, 2.0, kind, 3)
+    (chunk,) = stream.chunks(5000, seed=2)
+    rows = chunk.rows.indices.reshape(5000, -1)
+    if kind == "zipf":
+        for j in range(1, 6):
+            column = rows[:, j - 1] - (2**j - 2)
+            assert column.min() == 0
+            assert column.max() < 2**j
+            expected = (np.arange(2**j) + 1.0) ** -1.75
+            share = np.bincount(column, minlength=2**j) / 5000
+            np.testing.assert_allclose(share, expected / expected.sum(), atol=0.035)
+    else:
+        assert (np.sort(rows // 20, axis=1) == [0, 0, 1, 1, 2, 2]).all()
+        assert all(len(set(row)) == 6 for row in rows[:200].tolist())
+        share = np.bincount(rows.ravel(), minlength=60) / 5000
+        assert share.std() < 0.02 if kind == "uniform" else share.std() > 0.1
+
+
+def test_sampled_vb_approaches_the_exact_one():
+    (chunk,) = Stream(10, 3, 1.0).chunks(1, seed=6)
+    learner = SampledVB(10, 0.7, samples=200_000)
+    learner.learn(chunk.rows, chunk.y)
+    row = dict(zip(chunk.rows.indices.tolist(), chunk.rows.data.tolist(), strict=True))
+    assert row
+    for i, (mean, variance) in paper.marginal_vb([0.0] * 10, [0.49] * 10, row, 1 if chunk.y[0] else -1).items():
+        assert learner.mean[i] == pytest.approx(mean, abs=2e-3)
+        assert learner.std[i] ** 2 == pytest.approx(variance, rel=5e-3)
+
+
+def test_regret_is_counted_from_the_true_weights():
+    stream = Stream(50, 5, 1.0)
+    curve, _ = regret.run(METHODS["gauss"].make(50, 1.0), stream, 60_000, seed=3)
+    learner, total = METHODS["gauss"].make(50, 1.0), 0.0
+    for chunk in stream.chunks(60_000, seed=3):
+        total += float((learner.learn(chunk.rows, chunk.y) - chunk.true_loss).sum())
+    assert curve[-1] == pytest.approx(total, rel=1e-12)
+    assert curve.size == regret.checkpoints(60_000).size
+    # close to the lower bound of half a log t per weight
+    assert 0.3 * 50 < total / math.log(60_000) < 0.6 * 50
+
+
+def test_fig1_puts_the_marginal_method_below_sgd_and_adf(tmp_path):
+    panels = run("sparse-fig1", tmp_path)["panels"]
+    assert len(panels) == 2
+    for panel in panels.values():
+        final = {name: numbers["r_T"] for name, numbers in panel["methods"].items()}
+        assert final["gauss"] < min(final["sgd"], final["adf"], final["dimgauss"])
+        assert final["approx"] == pytest.approx(final["gauss"], rel=1e-2)
+        assert final["auto"] < final["gauss"] + math.log(8)
+
+
+def test_fig3_measures_the_probit_approximation(tmp_path):
+    assert run("sparse-fig3", tmp_path)["max_abs_difference_distribution"] == pytest.approx(0.01767, abs=2e-5)
+
+
+@pytest.mark.slow
+def test_table_1_at_a_million_examples():
+    """What issue 3 must show: r_T of the marginal method, mean of three seeds."""
+    for active, limit in ((20, 80.0), (40, 95.0)):
+        stream = Stream(200, active, 1.0)
+        finals = {}
+        for name, value in (("gauss", 1.0), ("sgd", 0.2), ("adf", 1.0)):
+            runs = [regret.run(METHODS[name].make(200, value), stream, 10**6, seed)[0][-1] for seed in (1, 2, 3)]
+            finals[name] = np.mean(runs) / math.log(10**6)
+        assert finals["gauss"] <= limit
+        assert finals["gauss"] < min(finals["sgd"], finals["adf"])
