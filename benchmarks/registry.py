@@ -7,4 +7,8 @@ BENCHMARKS = {
         "benchmarks.dense",
         "R-VGA with a full covariance: a textbook loop, ours by row and by block, bayesianbandits",
     ),
+    "lowrank": (
+        "benchmarks.lowrank",
+        "L-RVGA in a million dimensions: textbook, ours by row and by block, memory; factor analysis beside scikit-learn",
+    ),
 }

@@ -132,13 +132,13 @@ def _segment(
         return taken
     sites = trace.site_precision[informative]
     if (sites < 0.0).any() or int(informative.sum()) == belief.options.block_size:
-        part = (X, view.reach, view.inner, view.residual)
+        rows, seen = X, Seen(view.reach, view.inner, view.residual)
         if not informative.all():
-            part = (
-                X[informative], view.reach[:, informative], view.inner[np.ix_(informative, informative)],
-                None if view.residual is None else view.residual[informative],
-            )  # fmt: skip
-        _project(belief, part[0], sites, Seen(*part[1:]))
+            rows, seen = X[informative], None
+        elif belief.options.projection == "eigen":  # which has no use for the residual: let its memory go
+            seen = seen._replace(residual=None)
+        del view
+        _project(belief, rows, sites, seen)
         return taken
     _wait(belief, X[informative], np.sqrt(sites))
     if belief.pending >= belief.options.block_size:
