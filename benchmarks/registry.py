@@ -9,6 +9,6 @@ BENCHMARKS = {
     ),
     "lowrank": (
         "benchmarks.lowrank",
-        "L-RVGA in a million dimensions: textbook, ours by row and by block, memory; factor analysis beside scikit-learn",
+        "L-RVGA in a million dimensions: textbook, ours by row and by block; factor analysis beside scikit-learn",
     ),
 }

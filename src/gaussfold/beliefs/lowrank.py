@@ -233,7 +233,7 @@ class LowRankGaussian:
 
     @classmethod
     def combine(cls, prior: LowRankGaussian, shards: Iterable[LowRankGaussian]) -> LowRankGaussian:
-        """prior × Π (shard / prior): what one pass over all shards' data would know, learned in parallel.
+        """Prior × Π (shard / prior): what one pass over all shards' data would know, learned in parallel.
 
         The mean is exact, the factors of all shards are projected at once. The prior must be diagonal (W = 0).
         """

@@ -17,7 +17,7 @@ from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf
 
 from gaussfold.beliefs.trace import RowError, Trace
-from gaussfold.dynamics import Forgetting, RandomWalk
+from gaussfold.dynamics import Forgetting
 from gaussfold.engine.dense import absorb_rows
 from gaussfold.engine.families import STUDENT_T
 from gaussfold.engine.lowrank import gradient_and_curvature, gram, mix_rows
@@ -132,13 +132,11 @@ def _segment(
         return taken
     sites = trace.site_precision[informative]
     if (sites < 0.0).any() or int(informative.sum()) == belief.options.block_size:
-        rows, seen = X, Seen(view.reach, view.inner, view.residual)
-        if not informative.all():
-            rows, seen = X[informative], None
-        elif belief.options.projection == "eigen":  # which has no use for the residual: let its memory go
-            seen = seen._replace(residual=None)
+        # the eigen-projection has no use for the residual: let its memory go
+        residual = view.residual if belief.options.projection == "em" else None
+        seen = Seen(view.reach, view.inner, residual) if informative.all() else None
         del view
-        _project(belief, rows, sites, seen)
+        _project(belief, X if seen is not None else X[informative], sites, seen)
         return taken
     _wait(belief, X[informative], np.sqrt(sites))
     if belief.pending >= belief.options.block_size:
@@ -146,9 +144,7 @@ def _segment(
     return taken
 
 
-def _condition(
-    belief: LowRankGaussian, precision: Precision, X: Any, view: View, offset: Array, trace: Trace
-) -> None:
+def _condition(belief: LowRankGaussian, precision: Precision, X: Any, view: View, offset: Array, trace: Trace) -> None:
     """Mean += PX'a: the exact posterior mean of the rows' Gaussian sites."""
     inner = np.eye(offset.size) + trace.site_precision[:, None] * view.covariance
     a = np.linalg.solve(inner, trace.site_shift - trace.site_precision * offset)

@@ -22,7 +22,7 @@ TILE_BYTES = 1 << 19
 
 def tile_rows(W: np.ndarray) -> int:
     """Rows per tile."""
-    return max(64, TILE_BYTES // (W.itemsize * W.shape[1]))
+    return max(64, TILE_BYTES // int(W.itemsize * W.shape[1]))
 
 
 def gram(W: np.ndarray, psi: np.ndarray) -> np.ndarray:
@@ -57,10 +57,10 @@ def add_squares(psi: np.ndarray, E: np.ndarray, S: np.ndarray | None = None) -> 
 
 
 def mix_rows(coefficients: np.ndarray, X: Any, dtype: Any) -> np.ndarray:
-    """coefficients @ X for rows X (B×d) dense or sparse, as a C-contiguous array."""
+    """Coefficients @ X for rows X (B×d) dense or sparse, as a C-contiguous array."""
     if sparse.issparse(X):
         return np.ascontiguousarray((X.T @ coefficients.T).T, dtype=dtype)
-    return np.asarray(coefficients, dtype=dtype) @ X
+    return np.asarray(np.asarray(coefficients, dtype=dtype) @ X)
 
 
 def mix(W: np.ndarray, C: np.ndarray, X: Any, D: np.ndarray | None = None) -> np.ndarray:
