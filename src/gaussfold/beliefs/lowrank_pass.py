@@ -50,9 +50,10 @@ def run(
     learn = ~np.isnan(y) & (weight != 0.0)
     moving = dynamics if not (isinstance(dynamics, Forgetting) and dynamics.factor == 1.0) else None
     if moving is not None and belief.options.block_size != 1:
-        raise ValueError(
-            f"block_size={belief.options.block_size}: with forgetting or drift the diagonal moves at every row; 1 is needed"
+        msg = (
+            f"block_size={belief.options.block_size}: forgetting and drift move the diagonal at every row; 1 is needed"
         )
+        raise ValueError(msg)
     rows = X if sparse.issparse(X) else np.ascontiguousarray(X, dtype=belief._W.dtype)
     last = int(np.flatnonzero(learn)[-1]) if learn.any() else -1
     fits = belief.pending + int(learn.sum()) <= belief.options.block_size
@@ -242,7 +243,8 @@ def absorb_site(belief: LowRankGaussian, X: Array, precision: float, shift: floa
     rows = X.astype(belief._W.dtype)
     view = belief.precision().view(rows)
     if not 0.0 < 1.0 + precision * view.covariance[0, 0] < math.inf:
-        raise ValueError(f"precision={precision!r}: the belief would no longer be a Gaussian")
+        msg = f"precision={precision!r}: the belief would no longer be a Gaussian"
+        raise ValueError(msg)
     trace = Trace.empty(1)
     trace.site_precision[0], trace.site_shift[0] = precision, shift
     _condition(belief, belief.precision(), rows, view, np.asarray(rows @ belief._mean, dtype=np.float64), trace)
@@ -294,7 +296,8 @@ def diffuse(belief: LowRankGaussian, variance: float) -> None:
 def combine(prior: LowRankGaussian, shards: list[LowRankGaussian]) -> LowRankGaussian:
     """All shards' factors side by side, projected at once."""
     if prior.W.any():
-        raise ValueError("prior: its W is not zero; combining needs a diagonal prior, as isotropic() makes it")
+        msg = "prior: its W is not zero; combining needs a diagonal prior, as isotropic() makes it"
+        raise ValueError(msg)
     result = prior.copy()
     base = prior.precision().times(prior.mean[None])
     pull = base.copy()

@@ -42,7 +42,8 @@ def add_product(W: np.ndarray, E: np.ndarray, N: np.ndarray) -> None:
     multiply = dgemm if W.dtype == np.float64 else sgemm
     left = np.asarray(N, dtype=W.dtype, order="C")
     if not (W.flags.c_contiguous and E.flags.c_contiguous):
-        raise ValueError("W, E: C-contiguous arrays are needed")  # pragma: no cover - internal
+        msg = "W, E: C-contiguous arrays are needed"
+        raise ValueError(msg)  # pragma: no cover - internal
     # Fortran sees W as W' (p×d) and E as E' (d×K): W' += N' E
     multiply(1.0, left.T, E.T, beta=1.0, c=W.T, trans_b=1, overwrite_c=1)
 

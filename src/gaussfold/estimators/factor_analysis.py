@@ -206,7 +206,7 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         values = {k: v for k, v in self.get_params(deep=False).items() if k not in ("start", "start_noise")}
         if not isinstance(self.optimizer, str):
             msg = f"optimizer={self.optimizer!r} cannot be saved; give it by name ('sgd', 'adam') for that"
-            raise ValueError(msg)
+            raise ValueError(msg)  # noqa: TRY004 - every bad argument is one kind of error
         values["random_state"] = encode_rng(self.random_state)
         names = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
         return {"parameters": values, "n_features": int(self.n_features_in_), "feature_names": names}
@@ -256,7 +256,7 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             lost = True
         if lost:
             msg = (
-                f"X: after {len(rows)} rows the model left the finite positive numbers; nothing was learned from this call. "
+                f"X: after {len(rows)} rows the model is no longer finite and positive; nothing was learned from this call. "
                 "Scale the features, or lower learning_rate"
             )
             raise ValueError(msg)

@@ -122,10 +122,11 @@ class OnlineEM(FactorStream):
         psi = self.squares - np.einsum("ij,ij->i", self.F, self.A)
         if not (psi > 0.0).all():
             bad = int(np.argmin(psi))
-            raise ValueError(
-                f"X: after row {self.count} feature {bad} has no noise left (variance {psi[bad]:.3g}); it is constant, or "
+            msg = (
+                f"X: after row {self.count} feature {bad} has no noise left ({psi[bad]:.3g}); it is constant, or "
                 "the factors explain it fully: drop it, lengthen warm_up, or use method='recursive-em'"
             )
+            raise ValueError(msg)
         self.psi = psi
         self._share_noise()
         self._average()

@@ -101,7 +101,8 @@ def _first_loop(W: Array, psi: Array, G: Array, X: Any, weight: Array, seen: See
         fresh = psi.copy()
         add_squares(fresh, E, S)
         if not (fresh > 0.0).all():
-            raise ValueError("weight: negative weights leave nothing positive on the diagonal of Ψ")
+            msg = "weight: negative weights leave nothing positive on the diagonal of Ψ"
+            raise ValueError(msg)
         psi[:] = fresh
     add_product(W, E, S @ C.T)
 
