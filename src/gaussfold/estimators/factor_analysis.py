@@ -256,8 +256,8 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             lost = True
         if lost:
             msg = (
-                f"X: after {len(rows)} rows the model is no longer finite and positive; nothing was learned from this call. "
-                "Scale the features, or lower learning_rate"
+                f"X: after {len(rows)} rows the model is no longer finite and positive; nothing was learned "
+                "from this call. Scale the features, or lower learning_rate"
             )
             raise ValueError(msg)
         self._stream, self._settled = stream, None
