@@ -11,4 +11,8 @@ BENCHMARKS = {
         "benchmarks.sparse",
         "hashed clicks, text file to saved model: ours, Vowpal Wabbit, scikit-learn, River",
     ),
+    "lowrank": (
+        "benchmarks.lowrank",
+        "L-RVGA in a million dimensions: textbook, ours by row and by block; factor analysis beside scikit-learn",
+    ),
 }

@@ -105,3 +105,16 @@ EXPERIMENTS |= {
     f"sparse-{name}": Experiment(f"sparse-{name}", f"Sparse online {name}: {title}", f"experiments.sparse.figures:{to}")
     for name, title, to in _SPARSE
 }
+
+_LOWRANK = {
+    "lrvga-fig1": ("L-RVGA figure 1: covariances of streams, KL along the way", "covariances:fig1"),
+    "lrvga-fig2": ("L-RVGA figure 2: linear regression for several ranks", "regressions:fig2"),
+    "lrvga-fig3": ("L-RVGA figure 3: logistic regression for several ranks", "regressions:fig3"),
+    "lrvga-fig5": ("L-RVGA figure 5: mirror-prox and the others on ten points", "mirror_prox:fig5"),
+    "lrvga-table3": ("L-RVGA table 3: ensemble sampling", "regressions:table3"),
+    "lrvga-cost": ("Projections: error against cost", "regressions:cost"),
+    "thesis-fig4.1": ("Thesis figures 4.1, B.1 and tables B.1, B.2: streaming factor analysis", "covariances:thesis"),
+}
+EXPERIMENTS |= {
+    name: Experiment(name, title, f"experiments.lowrank.{to}") for name, (title, to) in _LOWRANK.items()
+}

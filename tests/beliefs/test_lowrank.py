@@ -8,9 +8,7 @@ from tests.reference import lowrank as reference
 
 def belief(seed=0, d=9, p=3, **options):
     rng = np.random.default_rng(seed)
-    return gf.LowRankGaussian(
-        rng.standard_normal(d), rng.standard_normal((d, p)), rng.uniform(0.3, 2.0, d), **options
-    )
+    return gf.LowRankGaussian(rng.standard_normal(d), rng.standard_normal((d, p)), rng.uniform(0.3, 2.0, d), **options)
 
 
 def waiting(seed=0, d=9, p=3, rows=5, kind=np.asarray, **options):

@@ -184,3 +184,27 @@ def test_a_million_parameters_under_a_memory_limit():
     """A d×d array would take 8 TB."""
     done = subprocess.run([sys.executable, "-c", MEMORY_TEST], capture_output=True, text=True, check=False, timeout=300)
     assert done.stdout.strip() == "fine", done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["linear", "logistic"])
+def test_blocks_are_as_accurate_as_rows(kind):
+    """KL with block 32 is no worse than with block 1 beyond one standard error: 10 seeds, d = 200."""
+    likelihood = LINEAR if kind == "linear" else gf.likelihoods.Bernoulli()
+    for p in (1, 2, 10, 20):
+        worse = []
+        for seed in range(10):
+            rng = np.random.default_rng(seed)
+            d, n = 200, 250
+            turn = np.linalg.qr(rng.standard_normal((d, d)))[0]
+            X = rng.standard_normal((n, d)) * np.sqrt(1.0 / np.arange(1, d + 1)) @ turn.T
+            f = X @ rng.standard_normal(d)
+            y = f + rng.standard_normal(n) if kind == "linear" else (rng.random(n) < 1 / (1 + np.exp(-f))).astype(float)
+            prior = gf.DenseGaussian.isotropic(d, 2.0)
+            found = []
+            for block in (1, 32):
+                one = gf.LowRankGaussian.isotropic(d, p, 2.0, block_size=block)
+                gf.fold(one, likelihood, X, y)
+                found.append(kl_to_posterior_exact(one.to_dense(), prior, likelihood, X, y))
+            worse.append(found[1] - found[0])
+        assert np.mean(worse) <= np.std(worse, ddof=1) / np.sqrt(10), (p, worse)

@@ -87,7 +87,9 @@ def test_chunks_do_not_matter(block, kind):
             piece = slice(start, stop)
             seen.append(gf.fold(one, LIKELIHOODS["logit"], kind(X)[piece], y[piece], sample_weight=weight[piece]))
             start = stop
-        results.append((one, np.concatenate([part.mean for part in seen]), np.concatenate([part.variance for part in seen])))
+        results.append(
+            (one, np.concatenate([part.mean for part in seen]), np.concatenate([part.variance for part in seen]))
+        )
     for one, mean, variance in results[1:]:
         np.testing.assert_allclose(one.mean, results[0][0].mean, rtol=1e-9, atol=1e-11)
         np.testing.assert_allclose(one.to_dense().cov, results[0][0].to_dense().cov, rtol=1e-8, atol=1e-10)
@@ -152,7 +154,10 @@ def test_zero_weight_and_missing_labels_change_nothing():
 def test_dynamics():
     X, y = rows("gaussian", n=12)
     for dense_dynamics, low_dynamics in (
-        (Forgetting(0.97, gf.DenseGaussian.isotropic(14, 1.3)), Forgetting(0.97, gf.LowRankGaussian.isotropic(14, 14, 1.3))),
+        (
+            Forgetting(0.97, gf.DenseGaussian.isotropic(14, 1.3)),
+            Forgetting(0.97, gf.LowRankGaussian.isotropic(14, 14, 1.3)),
+        ),
         (RandomWalk(0.2), RandomWalk(0.2)),
     ):
         dense, one = gf.DenseGaussian.isotropic(14, 1.3), gf.LowRankGaussian.isotropic(14, 14, 1.3)
@@ -161,7 +166,9 @@ def test_dynamics():
         np.testing.assert_allclose(one.mean, dense.mean, rtol=1e-7, atol=1e-9)
         np.testing.assert_allclose(one.to_dense().cov, dense.cov, rtol=1e-6, atol=1e-9)
     with pytest.raises(ValueError, match="block_size=4"):
-        gf.fold(gf.LowRankGaussian.isotropic(14, 2, block_size=4), LIKELIHOODS["gaussian"], X, y, dynamics=RandomWalk(0.2))
+        gf.fold(
+            gf.LowRankGaussian.isotropic(14, 2, block_size=4), LIKELIHOODS["gaussian"], X, y, dynamics=RandomWalk(0.2)
+        )
 
 
 def test_block_size_of_a_fold():

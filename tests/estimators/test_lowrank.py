@@ -40,7 +40,9 @@ def test_chunks_sparse_rows_and_files(name, block_size, tmp_path):
     whole = make().fit(X, y)
     parts = make()
     for piece in (slice(0, 1), slice(1, 20), slice(20, 43)):
-        parts.partial_fit(sparse.csr_matrix(X[piece]), y[piece], **({"classes": [0, 1]} if name == "classifier" else {}))
+        parts.partial_fit(
+            sparse.csr_matrix(X[piece]), y[piece], **({"classes": [0, 1]} if name == "classifier" else {})
+        )
     gf.save(parts, tmp_path / "model")
     loaded = gf.load(tmp_path / "model")
     for model in (parts, loaded):

@@ -12,6 +12,7 @@ from tests.shared import ORACLES as ALL_ORACLES
 from tests.shared import needs_oracles
 
 ORACLES = ALL_ORACLES / "lrvga"
+STREAMS = ["fa_d100_p10", "fa_breastcancer_p3", "fa_breastcancer_p5", "fa_wdbc_p5", "fa_d1000_p5"]
 
 
 def problem(seed, d=12, p=3, K=1, scale=1.0, dtype=float):
@@ -164,7 +165,7 @@ def test_single_steps_of_the_authors():
 
 
 @needs_oracles
-@pytest.mark.parametrize("name", ["fa_d100_p10", "fa_breastcancer_p3", "fa_breastcancer_p5", "fa_wdbc_p5", "fa_d1000_p5"])
+@pytest.mark.parametrize("name", STREAMS)
 @pytest.mark.parametrize("loops", [1, 3])
 def test_recursive_em_of_the_authors(name, loops):
     z = np.load(ORACLES / f"{name}.npz")

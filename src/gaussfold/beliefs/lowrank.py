@@ -89,7 +89,8 @@ class LowRankGaussian:
     ) -> Self:
         """N(mean, std² I); see :meth:`independent` for ``rng`` and the options."""
         if not (isinstance(dim, int | np.integer) and dim >= 1):
-            raise ValueError(f"dim={dim!r}: a whole number >= 1 is needed")
+            msg = f"dim={dim!r}: a whole number >= 1 is needed"
+            raise ValueError(msg)
         centre = np.broadcast_to(np.asarray(mean, dtype=float), (dim,))
         return cls.independent(centre, np.full(dim, std), rank, rng, **options)
 
@@ -122,7 +123,8 @@ class LowRankGaussian:
         bad = ~((deviations > 0.0) & np.isfinite(deviations))
         if bad.any():
             first = int(np.argmax(bad))
-            raise ValueError(f"std: entry {first} is {deviations.flat[first]}; finite numbers > 0 are allowed")
+            msg = f"std: entry {first} is {deviations.flat[first]}; finite numbers > 0 are allowed"
+            raise ValueError(msg)
         rank = lowrank_options.check_rank(rank, deviations.size)
         share = lowrank_options.share(epsilon, options.get("projection", "eigen"))
         W = np.zeros((deviations.size, rank))
@@ -233,7 +235,7 @@ class LowRankGaussian:
 
     @classmethod
     def combine(cls, prior: LowRankGaussian, shards: Iterable[LowRankGaussian]) -> LowRankGaussian:
-        """prior × Π (shard / prior): what one pass over all shards' data would know, learned in parallel.
+        """Prior × Π (shard / prior): what one pass over all shards' data would know, learned in parallel.
 
         The mean is exact, the factors of all shards are projected at once. The prior must be diagonal (W = 0).
         """
@@ -307,15 +309,17 @@ class LowRankGaussian:
     ) -> Trace:
         """Visit rows in order, each once: marginal, site, absorb. All of them, or none on an error."""
         if sites is not None:
-            raise ValueError(
+            msg = (
                 "sites: a low-rank belief has projected them away and cannot revisit rows; refine needs a dense belief"
             )
+            raise ValueError(msg)
         if block_size is not None and block_size != self._options.block_size:
             if self.pending:
-                raise ValueError(
+                msg = (
                     f"block_size={block_size!r}: {self.pending} rows wait in a block of {self._options.block_size}; "
                     "keep that size, or call flush() first"
                 )
+                raise ValueError(msg)
             self._options = lowrank_options.check(*self._options[:3], block_size)
         return lowrank_pass.run(self, X, y, weight, program, dynamics)
 
@@ -329,5 +333,6 @@ class LowRankGaussian:
     def _checked_rows(self, X: ArrayLike) -> Any:
         rows = X.tocsr() if sparse.issparse(X) else np.asarray(X, dtype=float)
         if rows.ndim != 2 or rows.shape[1] != self.dim:
-            raise ValueError(f"X: shape {rows.shape}; (n, {self.dim}) is needed")
+            msg = f"X: shape {rows.shape}; (n, {self.dim}) is needed"
+            raise ValueError(msg)
         return rows

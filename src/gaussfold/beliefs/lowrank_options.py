@@ -28,17 +28,20 @@ def check(projection: Any, inner_loops: Any, gain: Any, block_size: Any) -> Opti
     """Check the options of a low-rank belief."""
     resolve_projection(projection)
     if gain not in GAINS:
-        raise ValueError(f"gain={gain!r}: allowed are 'exact' and 'projected'")
+        msg = f"gain={gain!r}: allowed are 'exact' and 'projected'"
+        raise ValueError(msg)
     size = whole("block_size", block_size)
     if gain == "projected" and size != 1:
-        raise ValueError(f"block_size={size}: gain='projected' is the paper's algorithm, which projects every row: 1")
+        msg = f"block_size={size}: gain='projected' is the paper's algorithm, which projects every row: 1"
+        raise ValueError(msg)
     return Options(projection, whole("inner_loops", inner_loops), gain, size)
 
 
 def check_rank(rank: Any, dim: int) -> int:
     """1 ≤ rank ≤ dim."""
     if whole("rank", rank) > dim:
-        raise ValueError(f"rank={rank}: more factors than the {dim} parameters; 1 to {dim} are allowed")
+        msg = f"rank={rank}: more factors than the {dim} parameters; 1 to {dim} are allowed"
+        raise ValueError(msg)
     return int(rank)
 
 
@@ -46,23 +49,27 @@ def check_arrays(mean: ArrayLike, W: ArrayLike, psi: ArrayLike, dtype: Any) -> t
     """Copies of the three arrays, of fitting shapes, finite, and psi positive."""
     kind = np.dtype(dtype)
     if kind not in (np.dtype(np.float64), np.dtype(np.float32)):
-        raise ValueError(f"dtype={dtype!r}: allowed are numpy.float64 and numpy.float32")
+        msg = f"dtype={dtype!r}: allowed are numpy.float64 and numpy.float32"
+        raise ValueError(msg)
     centre = np.array(mean, dtype=kind, ndmin=1)
     factors = np.array(W, dtype=kind, order="C")
     diagonal = np.array(psi, dtype=kind, ndmin=1)
     d = centre.size
     if centre.ndim != 1 or diagonal.shape != (d,) or factors.ndim != 2 or factors.shape[0] != d:
-        raise ValueError(
+        msg = (
             f"mean, W, psi: shapes {centre.shape}, {factors.shape}, {diagonal.shape}; (d,), (d, p) and (d,) are needed"
         )
+        raise ValueError(msg)
     check_rank(factors.shape[1], d)
     for name, array in (("mean", centre), ("W", factors)):
         if not np.isfinite(array).all():
-            raise ValueError(f"{name}: NaN or infinity found; only finite numbers are allowed")
+            msg = f"{name}: NaN or infinity found; only finite numbers are allowed"
+            raise ValueError(msg)
     bad = ~((diagonal > 0.0) & np.isfinite(diagonal))
     if bad.any():
         first = int(np.argmax(bad))
-        raise ValueError(f"psi: entry {first} is {diagonal[first]}; finite numbers > 0 are allowed")
+        msg = f"psi: entry {first} is {diagonal[first]}; finite numbers > 0 are allowed"
+        raise ValueError(msg)
     return centre, factors, diagonal
 
 
@@ -71,14 +78,16 @@ def share(epsilon: float | None, projection: str) -> float:
     if epsilon is None:
         return START_SHARE if projection == "em" else 0.0
     if not 0.0 <= epsilon < 1.0:
-        raise ValueError(f"epsilon={epsilon!r}: a number in [0, 1) is needed")
+        msg = f"epsilon={epsilon!r}: a number in [0, 1) is needed"
+        raise ValueError(msg)
     return float(epsilon)
 
 
 def whole(name: str, value: Any) -> int:
     """A whole number ≥ 1."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise ValueError(f"{name}={value!r}: a whole number >= 1 is needed")
+        msg = f"{name}={value!r}: a whole number >= 1 is needed"
+        raise ValueError(msg)
     return int(value)
 
 

@@ -17,7 +17,7 @@ from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf
 
 from gaussfold.beliefs.trace import RowError, Trace
-from gaussfold.dynamics import Forgetting, RandomWalk
+from gaussfold.dynamics import Forgetting
 from gaussfold.engine.dense import absorb_rows
 from gaussfold.engine.families import STUDENT_T
 from gaussfold.engine.lowrank import gradient_and_curvature, gram, mix_rows
@@ -50,9 +50,10 @@ def run(
     learn = ~np.isnan(y) & (weight != 0.0)
     moving = dynamics if not (isinstance(dynamics, Forgetting) and dynamics.factor == 1.0) else None
     if moving is not None and belief.options.block_size != 1:
-        raise ValueError(
-            f"block_size={belief.options.block_size}: with forgetting or drift the diagonal moves at every row; 1 is needed"
+        msg = (
+            f"block_size={belief.options.block_size}: forgetting and drift move the diagonal at every row; 1 is needed"
         )
+        raise ValueError(msg)
     rows = X if sparse.issparse(X) else np.ascontiguousarray(X, dtype=belief._W.dtype)
     last = int(np.flatnonzero(learn)[-1]) if learn.any() else -1
     fits = belief.pending + int(learn.sum()) <= belief.options.block_size
@@ -132,13 +133,11 @@ def _segment(
         return taken
     sites = trace.site_precision[informative]
     if (sites < 0.0).any() or int(informative.sum()) == belief.options.block_size:
-        part = (X, view.reach, view.inner, view.residual)
-        if not informative.all():
-            part = (
-                X[informative], view.reach[:, informative], view.inner[np.ix_(informative, informative)],
-                None if view.residual is None else view.residual[informative],
-            )  # fmt: skip
-        _project(belief, part[0], sites, Seen(*part[1:]))
+        # the eigen-projection has no use for the residual: let its memory go
+        residual = view.residual if belief.options.projection == "em" else None
+        seen = Seen(view.reach, view.inner, residual) if informative.all() else None
+        del view
+        _project(belief, X if seen is not None else X[informative], sites, seen)
         return taken
     _wait(belief, X[informative], np.sqrt(sites))
     if belief.pending >= belief.options.block_size:
@@ -244,7 +243,8 @@ def absorb_site(belief: LowRankGaussian, X: Array, precision: float, shift: floa
     rows = X.astype(belief._W.dtype)
     view = belief.precision().view(rows)
     if not 0.0 < 1.0 + precision * view.covariance[0, 0] < math.inf:
-        raise ValueError(f"precision={precision!r}: the belief would no longer be a Gaussian")
+        msg = f"precision={precision!r}: the belief would no longer be a Gaussian"
+        raise ValueError(msg)
     trace = Trace.empty(1)
     trace.site_precision[0], trace.site_shift[0] = precision, shift
     _condition(belief, belief.precision(), rows, view, np.asarray(rows @ belief._mean, dtype=np.float64), trace)
@@ -296,7 +296,8 @@ def diffuse(belief: LowRankGaussian, variance: float) -> None:
 def combine(prior: LowRankGaussian, shards: list[LowRankGaussian]) -> LowRankGaussian:
     """All shards' factors side by side, projected at once."""
     if prior.W.any():
-        raise ValueError("prior: its W is not zero; combining needs a diagonal prior, as isotropic() makes it")
+        msg = "prior: its W is not zero; combining needs a diagonal prior, as isotropic() makes it"
+        raise ValueError(msg)
     result = prior.copy()
     base = prior.precision().times(prior.mean[None])
     pull = base.copy()

@@ -22,7 +22,7 @@ TILE_BYTES = 1 << 19
 
 def tile_rows(W: np.ndarray) -> int:
     """Rows per tile."""
-    return max(64, TILE_BYTES // (W.itemsize * W.shape[1]))
+    return max(64, TILE_BYTES // int(W.itemsize * W.shape[1]))
 
 
 def gram(W: np.ndarray, psi: np.ndarray) -> np.ndarray:
@@ -42,7 +42,8 @@ def add_product(W: np.ndarray, E: np.ndarray, N: np.ndarray) -> None:
     multiply = dgemm if W.dtype == np.float64 else sgemm
     left = np.asarray(N, dtype=W.dtype, order="C")
     if not (W.flags.c_contiguous and E.flags.c_contiguous):
-        raise ValueError("W, E: C-contiguous arrays are needed")  # pragma: no cover - internal
+        msg = "W, E: C-contiguous arrays are needed"
+        raise ValueError(msg)  # pragma: no cover - internal
     # Fortran sees W as W' (p×d) and E as E' (d×K): W' += N' E
     multiply(1.0, left.T, E.T, beta=1.0, c=W.T, trans_b=1, overwrite_c=1)
 
@@ -57,10 +58,10 @@ def add_squares(psi: np.ndarray, E: np.ndarray, S: np.ndarray | None = None) -> 
 
 
 def mix_rows(coefficients: np.ndarray, X: Any, dtype: Any) -> np.ndarray:
-    """coefficients @ X for rows X (B×d) dense or sparse, as a C-contiguous array."""
+    """Coefficients @ X for rows X (B×d) dense or sparse, as a C-contiguous array."""
     if sparse.issparse(X):
         return np.ascontiguousarray((X.T @ coefficients.T).T, dtype=dtype)
-    return np.asarray(coefficients, dtype=dtype) @ X
+    return np.asarray(np.asarray(coefficients, dtype=dtype) @ X)
 
 
 def mix(W: np.ndarray, C: np.ndarray, X: Any, D: np.ndarray | None = None) -> np.ndarray:

@@ -39,8 +39,9 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         One noise variance for all features: probabilistic principal components.
     projection : {"eigen", "em"}
         recursive-em: how a projection begins, see :class:`gaussfold.LowRankGaussian`; "em" is the paper's.
-    block_size : int
-        recursive-em: rows per projection.
+    block_size : int or None
+        recursive-em: rows per projection; None: 32. online-em: rows per step; None: as many as features but at least
+        100, or 1 with step="average" or a given ``start``.
     step : {"power", "average"}
         online-em: statistics move by t^-0.6, and the answer averages the later iterates; or by 1/t.
     optimizer : "sgd", "adam", or an object with optax's ``init`` and ``update``
@@ -88,7 +89,7 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         inner_loops: int = 1,
         ppca: bool = False,
         projection: str = "eigen",
-        block_size: int = 1,
+        block_size: int | None = None,
         step: str = "power",
         optimizer: Any = "sgd",
         learning_rate: float = 1e-3,
@@ -205,7 +206,7 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         values = {k: v for k, v in self.get_params(deep=False).items() if k not in ("start", "start_noise")}
         if not isinstance(self.optimizer, str):
             msg = f"optimizer={self.optimizer!r} cannot be saved; give it by name ('sgd', 'adam') for that"
-            raise ValueError(msg)
+            raise ValueError(msg)  # noqa: TRY004 - every bad argument is one kind of error
         values["random_state"] = encode_rng(self.random_state)
         names = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
         return {"parameters": values, "n_features": int(self.n_features_in_), "feature_names": names}
@@ -255,8 +256,8 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             lost = True
         if lost:
             msg = (
-                f"X: after {len(rows)} rows the model left the finite positive numbers; nothing was learned from this call. "
-                "Scale the features, or lower learning_rate"
+                f"X: after {len(rows)} rows the model is no longer finite and positive; nothing was learned "
+                "from this call. Scale the features, or lower learning_rate"
             )
             raise ValueError(msg)
         self._stream, self._settled = stream, None
@@ -270,26 +271,30 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         settings.one_of("projection", self.projection, tuple(PROJECTIONS))
         settings.one_of("step", self.step, ("power", "average"))
         warm_up = 100 if self.warm_up is None else settings.whole("warm_up", self.warm_up, least=0)
+        block = None if self.block_size is None else settings.whole("block_size", self.block_size)
         given = _given("start", self.start, (dim, rank))
         noise = _given("start_noise", self.start_noise, (dim,))
         if noise is not None and not (noise > 0.0).all():
             msg = f"start_noise: entry {int(np.argmin(noise))} is {noise.min()}; numbers > 0 are allowed"
             raise ValueError(msg)
-        shared = {
+        shared: dict[str, Any] = {
             "center": settings.flag("center", self.center),
             "isotropic": settings.flag("ppca", self.ppca),
             "start": given if start is None else start,
             "rng": settings.generator(self.random_state),
         }
         if self.method == "recursive-em":
-            options = {
+            options: dict[str, Any] = {
                 "projection": self.projection,
                 "inner_loops": settings.whole("inner_loops", self.inner_loops),
-                "block_size": settings.whole("block_size", self.block_size),
+                "block_size": 32 if block is None else block,
             }
             return RecursiveFactors(dim, rank, warm_up=warm_up, start_psi=noise, **options, **shared)
         if self.method == "online-em":
-            averaging = {"averaging": self.step == "power", "average_from": self.average_from}
+            averaging: dict[str, Any] = {"averaging": self.step == "power", "average_from": self.average_from}
+            if block is None:
+                block = 1 if self.step == "average" or given is not None else max(100, dim)
+            averaging["block_size"] = block
             count = settings.whole("prior_count", self.prior_count, least=0)
             return OnlineEM(
                 dim, rank, step=self.step, warm_up=warm_up, prior_count=count, start_psi=noise, **averaging, **shared

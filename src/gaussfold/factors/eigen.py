@@ -69,7 +69,9 @@ def project_eigen(
     D = mix(W, Vp, X, root[:, None] * Vx)
     before = psi.copy()
     add_squares(psi, D)
-    noise = 1.0 - float((before / psi).mean(dtype=np.float64))
+    before /= psi
+    noise = 1.0 - float(before.mean(dtype=np.float64))
+    del before
     D -= mix_rows((root[:, None] * Q).T, X, W.dtype)
     add_product(W, D, -A_inverse @ Vp.T)
     due = np.array([0.0, np.inf]) if due is None else due

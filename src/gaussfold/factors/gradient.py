@@ -26,7 +26,9 @@ class SGD:
         """Nothing to remember."""
         return {}
 
-    def update(self, grads: Params, state: dict[str, Array], params: Params | None = None) -> tuple[Params, dict[str, Array]]:  # noqa: ARG002
+    def update(
+        self, grads: Params, state: dict[str, Array], params: Params | None = None
+    ) -> tuple[Params, dict[str, Array]]:
         """-learning_rate · gradient."""
         return {name: -self.learning_rate * grad for name, grad in grads.items()}, state
 
@@ -34,9 +36,7 @@ class SGD:
 class Adam:
     """Kingma and Ba's steps."""
 
-    def __init__(
-        self, learning_rate: float = 1e-3, b1: float = 0.9, b2: float = 0.999, epsilon: float = 1e-8
-    ) -> None:
+    def __init__(self, learning_rate: float = 1e-3, b1: float = 0.9, b2: float = 0.999, epsilon: float = 1e-8) -> None:
         self.learning_rate, self.b1, self.b2, self.epsilon = learning_rate, b1, b2, epsilon
 
     def init(self, params: Params) -> dict[str, Array]:
@@ -44,7 +44,9 @@ class Adam:
         moments = {f"{k}_{name}": np.zeros_like(value) for name, value in params.items() for k in ("first", "second")}
         return moments | {"clock": np.zeros(1)}
 
-    def update(self, grads: Params, state: dict[str, Array], params: Params | None = None) -> tuple[Params, dict[str, Array]]:  # noqa: ARG002
+    def update(
+        self, grads: Params, state: dict[str, Array], params: Params | None = None
+    ) -> tuple[Params, dict[str, Array]]:
         """Bias-corrected first moment over the root of the second."""
         clock = state["clock"] + 1.0
         fresh, updates = {"clock": clock}, {}

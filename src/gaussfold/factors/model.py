@@ -76,5 +76,5 @@ class FactorStream:
 def posterior(F: Array, psi: Array) -> tuple[Array, Array]:
     """Σ = (I + F'Ψ⁻¹F)⁻¹ and ΣF'Ψ⁻¹: the factors' covariance given a row, and how a row gives their mean."""
     C = (F / psi[:, None]).T
-    sigma = np.linalg.inv(np.eye(F.shape[1]) + C @ F)
-    return sigma, sigma @ C
+    sigma = np.asarray(np.linalg.inv(np.eye(F.shape[1]) + C @ F), dtype=np.float64)
+    return sigma, np.asarray(sigma @ C)

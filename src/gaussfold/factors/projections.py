@@ -34,5 +34,6 @@ PROJECTIONS: dict[str, Projection] = {"eigen": project_eigen, "em": project_em}
 def resolve_projection(name: str) -> Projection:
     """A projection by name."""
     if name not in PROJECTIONS:
-        raise ValueError(f"projection={name!r}: allowed are {', '.join(map(repr, PROJECTIONS))}")
+        msg = f"projection={name!r}: allowed are {', '.join(map(repr, PROJECTIONS))}"
+        raise ValueError(msg)
     return PROJECTIONS[name]

@@ -23,6 +23,7 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 from gaussfold.engine.lowrank import add_product, add_squares, gram, mix, mix_rows, reach, tile_rows
 from gaussfold.types import Array
 
+
 class Seen(NamedTuple):
     """What a pass over W found out about the rows X, for a projection not to pass again."""
 
@@ -100,7 +101,8 @@ def _first_loop(W: Array, psi: Array, G: Array, X: Any, weight: Array, seen: See
         fresh = psi.copy()
         add_squares(fresh, E, S)
         if not (fresh > 0.0).all():
-            raise ValueError("weight: negative weights leave nothing positive on the diagonal of Ψ")
+            msg = "weight: negative weights leave nothing positive on the diagonal of Ψ"
+            raise ValueError(msg)
         psi[:] = fresh
     add_product(W, E, S @ C.T)
 
@@ -146,7 +148,11 @@ def em_loop(
     seen_base = solve_triangular(lower, cross.T, lower=True)
     seen_now = solve_triangular(lower, solve_triangular(lower, twice, lower=True).T, lower=True)
     seen_rows = solve_triangular(lower, R, lower=True)
-    inner = np.eye(p) + alpha * (seen_base @ seen_base.T + 0.5 * (seen_now + seen_now.T)) + (seen_rows * weight) @ seen_rows.T
+    inner = (
+        np.eye(p)
+        + alpha * (seen_base @ seen_base.T + 0.5 * (seen_now + seen_now.T))
+        + (seen_rows * weight) @ seen_rows.T
+    )
     H_inverse = np.ascontiguousarray(lower @ cho_solve(cho_factor(inner), lower.T), dtype=W.dtype)
     from_base = np.asarray(alpha * cross @ inverse, dtype=W.dtype)
     from_now = np.asarray(alpha * inverse, dtype=W.dtype)

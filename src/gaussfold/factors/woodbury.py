@@ -55,7 +55,7 @@ class Precision:
         return np.asarray(cho_solve(self._cho, right))
 
     def log_det(self) -> float:
-        """log |Λ|."""
+        """Log |Λ|."""
         return float(np.log(self.psi, dtype=np.float64).sum() + 2.0 * np.log(np.diag(self._cho[0])).sum())
 
     def reach(self, X: Any) -> tuple[Array, Array]:
@@ -85,7 +85,7 @@ class Precision:
         return View(R, inner, C, E, 0.5 * (covariance + covariance.T))
 
     def variances(self, X: Any) -> Array:
-        """x'Px per row, in pieces that keep memory small."""
+        """X'Px per row, in pieces that keep memory small."""
         step = max(1, (1 << 21) // self.psi.size)
         out = np.empty(X.shape[0])
         for start in range(0, X.shape[0], step):
