@@ -115,6 +115,4 @@ _LOWRANK = {
     "lrvga-cost": ("Projections: error against cost", "regressions:cost"),
     "thesis-fig4.1": ("Thesis figures 4.1, B.1 and tables B.1, B.2: streaming factor analysis", "covariances:thesis"),
 }
-EXPERIMENTS |= {
-    name: Experiment(name, title, f"experiments.lowrank.{to}") for name, (title, to) in _LOWRANK.items()
-}
+EXPERIMENTS |= {name: Experiment(name, title, f"experiments.lowrank.{to}") for name, (title, to) in _LOWRANK.items()}

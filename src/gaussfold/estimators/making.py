@@ -65,7 +65,7 @@ def make_belief(
 
 
 def lowrank_block(rank: int, block_size: int | None) -> int:
-    """Rows per projection: as asked, or as many as there are factors, so that waiting rows at most double the memory."""
+    """Rows per projection: as asked, or as many as there are factors: waiting rows at most double the memory."""
     return min(LARGEST_BLOCK, rank) if block_size is None else block_size
 
 
