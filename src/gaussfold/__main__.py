@@ -1,8 +1,8 @@
-"""``python -m gaussfold``: a Bayesian classifier on bundled data, in one pass, in front of your eyes."""
+"""``python -m gaussfold`` is the command ``gaussfold``."""
 
 from __future__ import annotations
 
-from gaussfold.demo import main
+from gaussfold.cli import main
 
 if __name__ == "__main__":
     main()

@@ -1,16 +1,15 @@
-"""The main job on bundled data: stream, predict before learning, and show what is known afterwards."""
+"""A Bayesian classifier on scikit-learn's breast cancer data: predict, learn, and show what is known afterwards."""
 
 from __future__ import annotations
 
 import numpy as np
+from sklearn.datasets import load_breast_cancer
+
+import gaussfold as gf
 
 
 def main() -> None:
-    """Stream scikit-learn's breast cancer data through a :class:`StreamingClassifier` and print what it learns."""
-    from sklearn.datasets import load_breast_cancer
-
-    import gaussfold as gf
-
+    """Stream the rows through a :class:`StreamingClassifier` and print what it learns."""
     data = load_breast_cancer()
     order = np.random.default_rng(0).permutation(len(data.target))
     X, y = data.data[order], data.target[order]
@@ -52,3 +51,7 @@ def main() -> None:
 
 def _log_loss(y: np.ndarray, p: np.ndarray) -> float:
     return float(-np.mean(np.log(np.where(y == 1, p, 1.0 - p))))
+
+
+if __name__ == "__main__":
+    main()
