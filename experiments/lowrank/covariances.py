@@ -18,11 +18,17 @@ from experiments.registry import Context, Result
 MODELS: dict[str, tuple[str, str, Any, dict[str, Any]]] = {
     "eigen": ("eigen-projection, 1 loop", style.BLUE, "-", {"block_size": 1}),
     "em 1": ("recursive EM, 1 loop", style.GREEN, (0, (1.2, 1.2)), {"projection": "em", "block_size": 1}),
-    "em 3": ("recursive EM, 3 loops", style.GREEN, (0, (5, 2)), {"projection": "em", "inner_loops": 3, "block_size": 1}),
+    "em 3": (
+        "recursive EM, 3 loops",
+        style.GREEN,
+        (0, (5, 2)),
+        {"projection": "em", "inner_loops": 3, "block_size": 1},
+    ),
     "online": ("online EM, γ = t^-0.6, averaged", style.VERMILION, (0, (5, 1.5, 1, 1.5)), {"method": "online-em"}),
 }
 THESIS_EM = {
-    (100, 10): 0.0399, (100, 100): 0.0613, (100, 1000): 0.1767, (1000, 10): 0.0207, (1000, 100): 0.0238, (1000, 1000): 0.0501,
+    (100, 10): 0.0399, (100, 100): 0.0613, (100, 1000): 0.1767,
+    (1000, 10): 0.0207, (1000, 100): 0.0238, (1000, 1000): 0.0501,
 }  # fmt: skip
 
 
@@ -64,7 +70,11 @@ def fig1(context: Context) -> Result:
 
 def thesis(context: Context) -> Result:
     """Distance to the true covariance as rows come (figure 4.1, B.1), and its end (tables B.1, B.2)."""
-    cases = [(40, 10.0), (40, 1000.0)] if context.quick else [(d, top) for d in (100, 1000) for top in (10.0, 100.0, 1000.0)]
+    cases = (
+        [(40, 10.0), (40, 1000.0)]
+        if context.quick
+        else [(d, top) for d in (100, 1000) for top in (10.0, 100.0, 1000.0)]
+    )
     total, seeds = (3000, 1) if context.quick else (100_000, 3)
     steps = np.unique(np.geomspace(300, total, 4 if context.quick else 8).astype(int))
     models: dict[str, dict[str, Any]] = {

@@ -31,7 +31,10 @@ def fig5(context: Context) -> Result:
     for row, s in zip(axes, (6.0, 3.0), strict=True):
         rng = np.random.default_rng(5)
         y = np.repeat([0.0, 1.0], 5)
-        X = rng.standard_normal((10, 2)) / np.sqrt(2.0) + np.where(y[:, None] > 0, 0.5, -0.5) * s * np.array([0.2, 0.98]) / 2
+        X = (
+            rng.standard_normal((10, 2)) / np.sqrt(2.0)
+            + np.where(y[:, None] > 0, 0.5, -0.5) * s * np.array([0.2, 0.98]) / 2
+        )
         order = rng.permutation(10)
         X, y = X[order], y[order]
         prior = gf.DenseGaussian.isotropic(2, 10.0)
@@ -50,7 +53,9 @@ def _panel(ax: Any, prior: Any, likelihood: Any, X: np.ndarray, y: np.ndarray, b
     side = np.linspace(-30.0, 30.0, 121)
     theta = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     height = prior.log_prob(theta) + likelihood.log_prob(y[:, None], X @ theta.T).sum(axis=0)
-    ax.contour(side, side, np.exp(height - height.max()).reshape(121, 121), levels=6, colors=style.GREEN, linewidths=0.8)
+    ax.contour(
+        side, side, np.exp(height - height.max()).reshape(121, 121), levels=6, colors=style.GREEN, linewidths=0.8
+    )
     turn = np.linspace(0.0, 2.0 * np.pi, 100)
     ring = belief.mean[:, None] + 2.146 * belief.factor @ np.stack([np.cos(turn), np.sin(turn)])
     ax.plot(*ring, color=style.VERMILION)

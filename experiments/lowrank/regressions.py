@@ -100,7 +100,9 @@ def table3(context: Context) -> Result:
     """Ensemble sampling: E σ(x'θ) and the trace from samples, against exact values."""
     d, p, seeds = (500, 10, 20) if context.quick else (10_000, 10, 50)
     rng = np.random.default_rng(3)
-    belief = gf.LowRankGaussian(rng.standard_normal(d) / np.sqrt(d), rng.standard_normal((d, p)), np.arange(1.0, d + 1.0))
+    belief = gf.LowRankGaussian(
+        rng.standard_normal(d) / np.sqrt(d), rng.standard_normal((d, p)), np.arange(1.0, d + 1.0)
+    )
     x = rng.standard_normal(d) / np.sqrt(d)
     mean, variance = belief.marginal(x[None])
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
