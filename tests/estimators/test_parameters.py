@@ -14,7 +14,6 @@ ESTIMATORS = {
     StreamingPoissonRegressor: labels("poisson", X),
 }
 SHARED = [
-    ({"covariance": "lowrank"}, "covariance='lowrank' is not available yet.*use covariance='full'"),
     ({"covariance": "diagonal"}, "covariance='diagonal' is not available yet"),
     ({"covariance": "dense"}, "covariance must be one of 'full', 'lowrank', 'diagonal', got 'dense'"),
     ({"rank": 0}, "rank must be a whole number >= 1, got 0"),
