@@ -27,7 +27,10 @@ class SGD:
         return {}
 
     def update(
-        self, grads: Params, state: dict[str, Array], params: Params | None = None
+        self,
+        grads: Params,
+        state: dict[str, Array],
+        params: Params | None = None,  # noqa: ARG002 - optax's signature
     ) -> tuple[Params, dict[str, Array]]:
         """-learning_rate · gradient."""
         return {name: -self.learning_rate * grad for name, grad in grads.items()}, state
@@ -45,7 +48,10 @@ class Adam:
         return moments | {"clock": np.zeros(1)}
 
     def update(
-        self, grads: Params, state: dict[str, Array], params: Params | None = None
+        self,
+        grads: Params,
+        state: dict[str, Array],
+        params: Params | None = None,  # noqa: ARG002 - optax's signature
     ) -> tuple[Params, dict[str, Array]]:
         """Bias-corrected first moment over the root of the second."""
         clock = state["clock"] + 1.0
