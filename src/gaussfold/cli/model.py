@@ -26,7 +26,7 @@ AUTO = "auto"
 class Setting:
     """What is learned, as the user chose it."""
 
-    prior_std: float | str = AUTO
+    prior_std: float | str = 1.0  # AUTO becomes the default once it costs less than four single priors
     link: str = "logit"
     rule: str = "newton"
     coupling: str = "marginal"
