@@ -123,9 +123,9 @@ def _file(report: Report, title: str, path: Path, n: int, bits: int, folder: Pat
             learners[f"vowpal wabbit {name}"] = lambda file, options=options: _vowpal(file, bits, model, n, *options)
     rows: dict[str, tuple[Run, float]] = {}
     for name, learn in learners.items():
-        learn(one)  # compiles, warms up
-        start = min(learn(one).seconds for _ in range(3))
+        start = min(learn(one).seconds for _ in range(1 if quick else 3))  # the first one may compile
         rows[name] = (learn(path), start)
+        print(f"{title}: {name}: {rows[name][0]}, start-up {start:.2f} s", file=sys.stderr, flush=True)
     limit = 2000 if quick else 20_000
     rows["scikit-learn SGDClassifier, parsed before"] = (
         _peer("sklearn", path, bits, n if bits < 20 else 10 * limit),

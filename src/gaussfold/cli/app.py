@@ -137,7 +137,7 @@ def train(
         str | None,
         typer.Option(
             "--prior-std",
-            help="Standard deviation of a weight before any data; 'auto' mixes eight from 1/16 to 8.",
+            help="Standard deviation of a weight before any data (1); 'auto' mixes eight of them, at a price.",
         ),
     ] = None,
     link: Annotated[str | None, typer.Option("--link", help="logit or probit (logit).")] = None,

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gaussfold.cli.model import Setting, StreamModel
+from gaussfold.cli.model import AUTO, Setting, StreamModel
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.columns import assemble, categories
 from gaussfold.data.reading import Column, Reading
@@ -105,7 +105,7 @@ def demo(n: int, seed: int, as_json: bool, quiet: bool) -> int:
     from rich.live import Live
 
     clicks, tally = Clicks(n, seed), Tally()
-    model = StreamModel(Setting(), clicks.reading)
+    model = StreamModel(Setting(prior_std=AUTO), clicks.reading)
     console = Console(stderr=as_json, quiet=quiet)
     learning, began, shown = 0.0, time.perf_counter(), 0.0
     with Live(console=console, refresh_per_second=4, auto_refresh=console.is_terminal) as live:
