@@ -42,7 +42,7 @@ def is_defined(rule, at, likelihood) -> bool:
     return True
 
 
-CELLS = [(l, r, at) for l in FAMILIES for r in RULES for at in ATS if is_defined(r, at, l)]
+CELLS = [(family, rule, at) for family in FAMILIES for rule in RULES for at in ATS if is_defined(rule, at, family)]
 
 
 def labels(likelihood, rng: np.random.Generator, n: int) -> np.ndarray:

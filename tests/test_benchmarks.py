@@ -3,11 +3,11 @@
 import json
 
 import numpy as np
-
-import gaussfold as gf
 from benchmarks import dense
 from benchmarks.registry import BENCHMARKS
 from benchmarks.report import Report
+
+import gaussfold as gf
 
 
 def test_the_textbook_loop_is_ours():

@@ -1,153 +1,216 @@
-"""How a belief ages: forgetting towards the prior, a random walk, per row and on a clock."""
+"""Forgetting and the random walk: formulas, limits, clocks, and the same numbers in any chunks."""
 
 import numpy as np
 import pytest
 
 import gaussfold as gf
 from gaussfold.dynamics import Forgetting, RandomWalk
-from gaussfold.likelihoods import Bernoulli, Gaussian, Poisson
-from tests.problems import data, name, prior, relative
+from tests import problems
 from tests.reference.dense import Textbook, kalman_random_walk
 
 D = 4
-PRIOR = prior(D)
-FAMILIES = [Gaussian(0.7), Bernoulli(), Poisson()]
 
 
-def belief(seed: int = 5) -> gf.DenseGaussian:
-    return gf.DenseGaussian(*prior(D, seed))
+def _prior(d=D):
+    return gf.DenseGaussian(*problems.prior(d))
 
 
-def experienced() -> gf.DenseGaussian:
-    """A belief that has seen data."""
-    out = belief()
-    gf.fold(out, Gaussian(0.7), *data(Gaussian(0.7), 25, D, seed=1))
-    return out
+def _belief(d=D, seed=9):
+    return gf.DenseGaussian(*problems.prior(d, seed))
 
 
-@pytest.mark.parametrize("ticks", [1.0, 3.0, 0.37, 0.0])
-def test_forgetting_on_a_clock(ticks):
-    """Λ ← γᵗΛ + (1 - γᵗ)Λ₀, and the same for Λμ; fractions of a tick too."""
-    aged, want = experienced(), Textbook(experienced().mean, experienced().cov)
-    Forgetting(0.97, belief()).tick(aged, ticks)
-    want.relax(0.97**ticks, *PRIOR)
-    assert relative(aged.mean, want.mean) < 1e-12
-    assert relative(aged.cov, want.cov) < 1e-12
+def _dynamics():
+    return [Forgetting(0.97, _prior()), RandomWalk(0.13)]
 
 
-def test_ticks_compose():
-    once, twice = experienced(), experienced()
-    forgetting = Forgetting(0.97, belief())
-    forgetting.tick(once, 3.5)
-    forgetting.tick(twice, 1.25)
-    forgetting.tick(twice, 2.25)
-    assert relative(twice.cov, once.cov) < 1e-12
-    assert relative(twice.mean, once.mean) < 1e-12
+def _stream(likelihood, n=40, seed=2):
+    X, y = problems.data(likelihood, n, D, seed)
+    weight = np.random.default_rng(seed).choice([1.0, 2.5, 0.3], n)
+    y[5::11] = np.nan
+    weight[7::9] = 0.0
+    return X, y, weight
+
+
+def _assert_same(belief, other, tolerance):
+    assert problems.relative(belief.mean, other.mean) < tolerance
+    assert problems.relative(belief.cov, other.cov) < tolerance
+
+
+# ------------------------------------------------------------------------------------- one tick
+
+
+def test_forgetting_relaxes_natural_parameters():
+    prior, belief = _prior(), _belief()
+    base, precision = np.linalg.inv(prior.cov), np.linalg.inv(belief.cov)
+    after = 0.97 * precision + 0.03 * base
+    mean = np.linalg.solve(after, 0.97 * precision @ belief.mean + 0.03 * base @ prior.mean)
+    state = prior.state()
+    Forgetting(0.97, prior).tick(belief)
+    np.testing.assert_allclose(belief.cov, np.linalg.inv(after), rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(belief.mean, mean, rtol=1e-11, atol=1e-13)
+    for key, value in prior.state().items():
+        np.testing.assert_array_equal(value, state[key])
+
+
+def test_a_walk_adds_variance():
+    belief = _belief()
+    mean, cov = belief.mean, belief.cov
+    RandomWalk(0.13).tick(belief, 2.5)
+    np.testing.assert_array_equal(belief.mean, mean)
+    np.testing.assert_allclose(belief.cov, cov + 2.5 * 0.13**2 * np.eye(D), rtol=1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("dynamics", _dynamics(), ids=["forgetting", "walk"])
+@pytest.mark.parametrize(("first", "second"), [(1.0, 1.0), (0.3, 2.45), (7.0, 0.0), (1e-3, 60.0)])
+def test_ticks_compose(dynamics, first, second):
+    once, twice = _belief(), _belief()
+    dynamics.tick(once, first + second)
+    dynamics.tick(twice, first)
+    dynamics.tick(twice, second)
+    _assert_same(twice, once, 1e-12)
+    assert problems.relative(once.cov, _belief().cov) > 1e-3  # time did something
+
+
+@pytest.mark.parametrize("dynamics", _dynamics(), ids=["forgetting", "walk"])
+def test_no_time_changes_nothing(dynamics):
+    belief = _belief()
+    state = belief.state()
+    dynamics.tick(belief, 0.0)
+    for key, value in belief.state().items():
+        np.testing.assert_array_equal(value, state[key])
 
 
 def test_everything_is_forgotten_in_the_end():
-    aged = experienced()
-    Forgetting(0.97, belief()).tick(aged, 2000.0)
-    assert relative(aged.cov, PRIOR[1]) < 1e-12
-    assert relative(aged.mean, PRIOR[0]) < 1e-12
+    belief = _belief()
+    Forgetting(0.97, _prior()).tick(belief, 3000.0)
+    _assert_same(belief, _prior(), 1e-12)
 
 
-@pytest.mark.parametrize("likelihood", FAMILIES, ids=name)
-@pytest.mark.parametrize("factor", [0.9, 0.97, 1.0])
-def test_forgetting_per_row(likelihood, factor):
-    """One tick before each learned row: none for a missing label or a weight of zero."""
-    X, y = data(likelihood, 20, D, seed=2)
-    w = np.resize([1.0, 2.5, 0.3], 20)
-    y[5], w[11] = np.nan, 0.0
-    got = belief(7)
-    trace = gf.fold(got, likelihood, X, y, sample_weight=w, dynamics=Forgetting(factor, belief()))
-    want = Textbook(*prior(D, 7)).learn(likelihood.config(), X, y, weight=w, tick=lambda b: b.relax(factor, *PRIOR))
-    assert relative(got.mean, want.mean) < 1e-10
-    assert relative(got.cov, want.cov) < 1e-10
-    np.testing.assert_allclose(trace.mean, want.means, rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(trace.variance, want.variances, rtol=1e-10)
-    np.testing.assert_allclose(trace.site_precision, want.precisions, rtol=1e-9, atol=1e-12)
+# ----------------------------------------------------------------------------------- in a fold
 
 
-@pytest.mark.parametrize("dynamics", [Forgetting(0.97, belief()), RandomWalk(0.13)], ids=["forgetting", "walk"])
-@pytest.mark.parametrize("block_size", [None, 1, 3])
-def test_inside_a_block_as_row_by_row(dynamics, block_size):
-    X, y = data(Bernoulli(), 40, D, seed=3)
-    whole, rows, ticked = belief(), belief(), belief()
-    gf.fold(whole, Bernoulli(), X, y, dynamics=dynamics, block_size=block_size)
-    for x, label in zip(X, y, strict=True):
-        gf.fold(rows, Bernoulli(), x[None], [label], dynamics=dynamics)
-        dynamics.tick(ticked)
-        gf.fold(ticked, Bernoulli(), x[None], [label])
-    for other in (rows, ticked):
-        assert relative(other.mean, whole.mean) < 1e-10
-        assert relative(other.cov, whole.cov) < 1e-10
+@pytest.mark.parametrize("likelihood", problems.FAMILIES, ids=problems.name)
+def test_forgetting_inside_a_fold_is_the_textbook(likelihood):
+    X, y, weight = _stream(likelihood, n=20)
+    belief = _belief()
+    result = gf.fold(belief, likelihood, X, y, sample_weight=weight, dynamics=Forgetting(0.97, _prior()))
+    mean, cov = problems.prior(D, 9)
+    twin = Textbook(mean, cov).learn(
+        likelihood.config(), X, y, weight=weight, tick=lambda t: t.relax(0.97, *problems.prior(D))
+    )
+    _assert_same(belief, twin, 1e-10)
+    assert problems.relative(result.mean, np.array(twin.means)) < 1e-10
+    assert problems.relative(result.variance, np.array(twin.variances)) < 1e-10
+    assert problems.relative(result.site_precision, np.array(twin.precisions)) < 1e-10
+    assert problems.relative(result.site_shift, np.array(twin.shifts)) < 1e-10
 
 
-@pytest.mark.parametrize("likelihood", FAMILIES, ids=name)
-def test_covariance_never_exceeds_the_prior(likelihood):
-    """No wind-up: not while learning one direction only, not while nothing is learned for a long time."""
-    base = belief()
-    got, forgetting = base.copy(), Forgetting(0.9, base)
-    X, y = data(likelihood, 300, D, seed=4)
-    X[:, 1:] = 0.0  # excites one direction
-    for start in range(0, 300, 50):
-        gf.fold(got, likelihood, X[start : start + 50], y[start : start + 50], dynamics=forgetting)
-        forgetting.tick(got, 7.5)
-        assert np.linalg.eigvalsh(PRIOR[1] - got.cov).min() > -1e-12
+@pytest.mark.parametrize("likelihood", problems.FAMILIES, ids=problems.name)
+def test_walk_inside_a_fold_is_the_textbook(likelihood):
+    X, y, weight = _stream(likelihood, n=20)
+    belief = _belief()
+    gf.fold(belief, likelihood, X, y, sample_weight=weight, dynamics=RandomWalk(0.13))
+
+    def tick(twin):
+        twin.cov = twin.cov + 0.13**2 * np.eye(D)
+
+    twin = Textbook(*problems.prior(D, 9)).learn(likelihood.config(), X, y, weight=weight, tick=tick)
+    _assert_same(belief, twin, 1e-10)
 
 
-def test_forgetting_reaches_a_steady_state():
-    """Unit information per row: Λ - Λ₀ settles at 1/(1 - γ) observations, wherever it started."""
-    got = gf.DenseGaussian.isotropic(1, std=0.7)
-    forgetting = Forgetting(0.97, got.copy())
-    gf.fold(got, Gaussian(1.0), np.ones((2000, 1)), np.full(2000, 0.4), dynamics=forgetting)
-    assert 1.0 / got.cov[0, 0] - 1.0 / 0.49 == pytest.approx(1.0 / 0.03, rel=1e-10)
+def test_walk_on_gaussian_data_is_the_kalman_filter():
+    X, y = problems.data(gf.likelihoods.Gaussian(0.7), 300, D, 3)
+    belief = _belief()
+    gf.fold(belief, gf.likelihoods.Gaussian(0.7), X, y, dynamics=RandomWalk(0.13))
+    mean, cov = kalman_random_walk(*problems.prior(D, 9), X, y, 0.7, 0.13)
+    assert problems.relative(belief.mean, mean) < 1e-11
+    assert problems.relative(belief.cov, cov) < 1e-11
 
 
-def test_random_walk_is_the_kalman_filter():
-    X, y = data(Gaussian(0.7), 50, D, seed=5)
-    got = belief()
-    gf.fold(got, Gaussian(0.7), X, y, dynamics=RandomWalk(0.13))
-    mean, cov = kalman_random_walk(*PRIOR, X, y, 0.7, 0.13)
-    assert relative(got.mean, mean) < 1e-11
-    assert relative(got.cov, cov) < 1e-11
+@pytest.mark.parametrize("dynamics", _dynamics(), ids=["forgetting", "walk"])
+@pytest.mark.parametrize("likelihood", problems.FAMILIES, ids=problems.name)
+def test_in_one_chunk_as_row_by_row_as_by_clock(likelihood, dynamics):
+    X, y, weight = _stream(likelihood)
+    whole, rows, clock = _belief(), _belief(), _belief()
+    expected = gf.fold(whole, likelihood, X, y, sample_weight=weight, dynamics=dynamics)
+    scores = []
+    for i in range(len(y)):
+        row = slice(i, i + 1)
+        scores.append(
+            gf.fold(rows, likelihood, X[row], y[row], sample_weight=weight[row], dynamics=dynamics).log_predictive
+        )
+        if weight[i] > 0.0 and not np.isnan(y[i]):
+            dynamics.tick(clock)
+        gf.fold(clock, likelihood, X[row], y[row], sample_weight=weight[row])
+    _assert_same(rows, whole, 1e-9)
+    _assert_same(clock, whole, 1e-9)
+    np.testing.assert_allclose(np.concatenate(scores), expected.log_predictive, rtol=1e-9)
 
 
-@pytest.mark.parametrize("ticks", [1.0, 4.0, 0.3])
-def test_random_walk_on_a_clock(ticks):
-    got = belief()
-    RandomWalk(0.13).tick(got, ticks)
-    assert relative(got.cov, PRIOR[1] + ticks * 0.13**2 * np.eye(D)) < 1e-13
-    np.testing.assert_array_equal(got.mean, PRIOR[0])
+@pytest.mark.parametrize("dynamics", _dynamics(), ids=["forgetting", "walk"])
+def test_rows_that_are_not_learned_do_not_tick(dynamics):
+    X, y, _ = _stream(problems.FAMILIES[1])
+    weight = np.where(np.isnan(y), 2.5, 0.0)  # nothing to learn from any row, for either reason
+    belief = _belief()
+    result = gf.fold(belief, problems.FAMILIES[1], X, y, sample_weight=weight, dynamics=dynamics)
+    _assert_same(belief, _belief(), 1e-12)
+    mean, variance = _belief().marginal(X)
+    np.testing.assert_allclose(result.mean, mean, rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(result.variance, variance, rtol=1e-11)
+    np.testing.assert_array_equal(np.isnan(result.log_predictive), np.isnan(y))
 
 
-def test_the_prior_to_return_to_is_not_changed():
-    base = belief()
-    before = base.state()
-    got = base.copy()
-    gf.fold(got, Bernoulli(), *data(Bernoulli(), 30, D, seed=6), dynamics=Forgetting(0.9, base))
-    for key, value in base.state().items():
-        np.testing.assert_array_equal(value, before[key])
+def test_forgetting_nothing_is_the_static_fold():
+    X, y, weight = _stream(problems.FAMILIES[1])
+    still, moving = _belief(), _belief()
+    gf.fold(still, problems.FAMILIES[1], X, y, sample_weight=weight)
+    gf.fold(moving, problems.FAMILIES[1], X, y, sample_weight=weight, dynamics=Forgetting(1.0, _prior()))
+    np.testing.assert_array_equal(moving.mean, still.mean)
+    np.testing.assert_array_equal(moving.cov, still.cov)
 
 
-@pytest.mark.parametrize("factor", [0.0, -0.1, 1.0001, np.nan])
-def test_factor_out_of_range(factor):
-    with pytest.raises(ValueError, match=r"forgetting=.* is not in \(0, 1\]; 1 forgets nothing"):
-        Forgetting(factor, belief())
+# Student-t sites of vi and newton may have negative precision; the rules named here never do.
+BOUNDED = [(f, "quadratic" if isinstance(f, gf.likelihoods.StudentT) else "vi") for f in problems.FAMILIES]
 
 
-@pytest.mark.parametrize("std", [0.0, -0.1, np.inf, np.nan])
-def test_walk_out_of_range(std):
-    with pytest.raises(ValueError, match="drift_std=.* is not a finite number > 0"):
+@pytest.mark.parametrize(("likelihood", "rule"), BOUNDED, ids=problems.name)
+def test_forgetting_never_exceeds_the_prior(likelihood, rule):
+    """Rows that see one direction only: plain forgetting would wind the others up without bound."""
+    X, y = problems.data(likelihood, 2000, D, 6)
+    X[300:] = X[300:, :1] * np.array([1.0, -0.4, 0.2, 0.0])
+    prior, belief = _prior(), _prior()
+    dynamics = Forgetting(0.97, prior)
+    bound = prior.cov
+    for start in range(0, 2000, 100):
+        part = slice(start, start + 100)
+        gf.fold(belief, likelihood, X[part], y[part], rule, dynamics=dynamics)
+        assert np.linalg.eigvalsh(bound - belief.cov).min() >= -1e-12
+        assert np.linalg.eigvalsh(belief.cov).min() > 0.0
+    comes_back = np.linalg.eigvalsh(bound - belief.cov)[: D - 1]  # all but the one direction that is still seen
+    np.testing.assert_allclose(comes_back, 0.0, atol=1e-12)
+
+
+# ------------------------------------------------------------------------------------ refusals
+
+
+@pytest.mark.parametrize("factor", [0.0, -0.1, 1.0001, np.nan, np.inf])
+def test_forgetting_factor_is_checked(factor):
+    with pytest.raises(ValueError, match=r"forgetting=.* is not in \(0, 1\]"):
+        Forgetting(factor, _prior())
+
+
+@pytest.mark.parametrize("std", [0.0, -0.1, np.nan, np.inf])
+def test_step_is_checked(std):
+    with pytest.raises(ValueError, match=r"drift_std=.* is not a finite number > 0"):
         RandomWalk(std)
 
 
-@pytest.mark.parametrize("ticks", [-1.0, np.inf, np.nan])
-@pytest.mark.parametrize("dynamics", [Forgetting(0.97, belief()), RandomWalk(0.13)], ids=["forgetting", "walk"])
-def test_time_does_not_run_backwards(dynamics, ticks):
-    got = belief()
-    before = got.cov
-    with pytest.raises(ValueError, match="ticks=.* is not a finite number >= 0"):
-        dynamics.tick(got, ticks)
-    np.testing.assert_array_equal(got.cov, before)
+@pytest.mark.parametrize("dynamics", _dynamics(), ids=["forgetting", "walk"])
+@pytest.mark.parametrize("ticks", [-1.0, np.nan, np.inf])
+def test_ticks_are_checked(dynamics, ticks):
+    belief = _belief()
+    state = belief.state()
+    with pytest.raises(ValueError, match=r"ticks=.* is not a finite number >= 0"):
+        dynamics.tick(belief, ticks)
+    for key, value in belief.state().items():
+        np.testing.assert_array_equal(value, state[key])

@@ -48,7 +48,8 @@ def test_conditional_moments_and_fisher_information(likelihood):
         np.testing.assert_allclose((mean, variance), reference.exact_conditional(likelihood.config(), f), rtol=1e-12)
         step = 1e-5
         slope = (
-            families.conditional(*likelihood.kernel, f + step)[0] - families.conditional(*likelihood.kernel, f - step)[0]
+            families.conditional(*likelihood.kernel, f + step)[0]
+            - families.conditional(*likelihood.kernel, f - step)[0]
         ) / (2 * step)
         assert families.fisher(*likelihood.kernel, f) == pytest.approx(slope**2 / variance, rel=1e-8)
 

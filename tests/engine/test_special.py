@@ -9,7 +9,7 @@ from gaussfold.engine import special
 from gaussfold.engine.families import bounded_exp
 from gaussfold.engine.quadrature import expm1_minus
 
-POINTS = [-700.0, -120.3, -37.7, -36.0, -5.1, -5.0, -4.9, -0.8, -1e-9, 0.0, 1e-9, 0.3, 4.9, 5.1, 8.3, 36.9, 120.0, 700.0]
+POINTS = [-700.0, -120.3, -37.7, -5.1, -5.0, -4.9, -0.8, -1e-9, 0.0, 1e-9, 0.3, 4.9, 5.1, 8.3, 36.9, 120.0, 700.0]
 
 EXACT = {
     "sigmoid": lambda f: 1 / (1 + mp.exp(-f)),
@@ -17,7 +17,9 @@ EXACT = {
     "softplus": lambda f: mp.log1p(mp.exp(f)),
     "normal_pdf": lambda f: mp.npdf(f),
     "normal_cdf": lambda f: mp.erfc(-f / mp.sqrt(2)) / 2,
-    "log_normal_cdf": lambda f: mp.log(mp.erfc(-f / mp.sqrt(2)) / 2) if f < 0 else mp.log1p(-mp.erfc(f / mp.sqrt(2)) / 2),
+    "log_normal_cdf": lambda f: (
+        mp.log(mp.erfc(-f / mp.sqrt(2)) / 2) if f < 0 else mp.log1p(-mp.erfc(f / mp.sqrt(2)) / 2)
+    ),
 }
 
 

@@ -21,9 +21,7 @@ class Gauss:
     def relax(self, factor, prior):
         """Stabilised forgetting: natural parameters move towards the prior's."""
         precision = factor * np.linalg.inv(self.cov) + (1 - factor) * np.linalg.inv(prior.cov)
-        shift = factor * np.linalg.solve(self.cov, self.mean) + (1 - factor) * np.linalg.solve(
-            prior.cov, prior.mean
-        )
+        shift = factor * np.linalg.solve(self.cov, self.mean) + (1 - factor) * np.linalg.solve(prior.cov, prior.mean)
         return Gauss(np.linalg.solve(precision, shift), np.linalg.inv(precision))
 
     def drift(self, std):

@@ -51,13 +51,9 @@ def test_probabilities_are_integrated(link, cdf):
     mean, std = model.predict_latent(far)
     design = np.column_stack([far, np.ones(9)])
     np.testing.assert_allclose(mean, design @ model.posterior_.mean, rtol=1e-12)
-    np.testing.assert_allclose(
-        std**2, np.einsum("ij,jk,ik->i", design, model.posterior_.cov, design), rtol=1e-10
-    )
+    np.testing.assert_allclose(std**2, np.einsum("ij,jk,ik->i", design, model.posterior_.cov, design), rtol=1e-10)
     p = np.array([reference.expect(cdf, m, s**2) for m, s in zip(mean, std, strict=True)])
-    square = np.array(
-        [reference.expect(lambda f: cdf(f) ** 2, m, s**2) for m, s in zip(mean, std, strict=True)]
-    )
+    square = np.array([reference.expect(lambda f: cdf(f) ** 2, m, s**2) for m, s in zip(mean, std, strict=True)])
     np.testing.assert_allclose(model.predict_proba(far), np.column_stack([1 - p, p]), rtol=1e-8)
     np.testing.assert_allclose(model.predict_log_proba(far), np.log(model.predict_proba(far)), rtol=1e-8)
     # rvga (63): the same for both classes
@@ -89,9 +85,7 @@ def test_more_than_two_classes_are_one_against_the_rest():
         np.testing.assert_array_equal(model.posterior_[k].mean, single.posterior_.mean)
         np.testing.assert_array_equal(model.coef_[k], single.coef_[0])
         np.testing.assert_array_equal(model.intercept_std_[k], single.intercept_std_[0])
-        np.testing.assert_allclose(
-            model.predict_proba_std(X)[:, k], single.predict_proba_std(X)[:, 1], rtol=1e-12
-        )
+        np.testing.assert_allclose(model.predict_proba_std(X)[:, k], single.predict_proba_std(X)[:, 1], rtol=1e-12)
     p = np.column_stack([single.predict_proba(X)[:, 1] for single in alone])
     p /= p.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(model.predict_proba(X), p, rtol=1e-10)
@@ -106,10 +100,7 @@ def test_soft_labels_lie_between_hard_ones():
     y = labels("binary", X).astype(float)
     soft = clone(MODELS["binary"]).fit(X, np.where(np.arange(40) == 0, 0.4, y))
     assert soft.classes_.tolist() == [0, 1]
-    ends = [
-        clone(MODELS["binary"]).fit(X, np.where(np.arange(40) == 0, end, y)).intercept_[0]
-        for end in (0.0, 1.0)
-    ]
+    ends = [clone(MODELS["binary"]).fit(X, np.where(np.arange(40) == 0, end, y)).intercept_[0] for end in (0.0, 1.0)]
     assert ends[0] < soft.intercept_[0] < ends[1]
 
 

@@ -68,13 +68,9 @@ def test_sparse_rows_give_the_dense_model(make, fit_intercept):
     sparse = clone(dense).fit(make(X), y)
     np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-12)
     np.testing.assert_allclose(sparse.posterior_.cov, dense.posterior_.cov, rtol=1e-12, atol=1e-14)
-    for got, want in zip(
-        sparse.predict(make(X), return_std=True), dense.predict(X, return_std=True), strict=True
-    ):
+    for got, want in zip(sparse.predict(make(X), return_std=True), dense.predict(X, return_std=True), strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-13)
-    np.testing.assert_allclose(
-        sparse.sample_latent(make(X), 3, rng=1), dense.sample_latent(X, 3, rng=1), atol=1e-12
-    )
+    np.testing.assert_allclose(sparse.sample_latent(make(X), 3, rng=1), dense.sample_latent(X, 3, rng=1), atol=1e-12)
 
 
 @pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)

@@ -82,9 +82,7 @@ def test_learned_noise_is_normal_inverse_gamma():
     # the predictive distribution is Student-t: its standard deviation by SciPy
     scale = np.sqrt(b / a * (1 + v))
     np.testing.assert_allclose(std, stats.t.std(2 * a, scale=scale), rtol=1e-9)
-    np.testing.assert_allclose(
-        model.predict_latent(X)[1], stats.t.std(2 * a, scale=np.sqrt(b / a * v)), rtol=1e-9
-    )
+    np.testing.assert_allclose(model.predict_latent(X)[1], stats.t.std(2 * a, scale=np.sqrt(b / a * v)), rtol=1e-9)
 
 
 def test_learned_noise_s_progressive_loss_is_the_evidence():

@@ -20,9 +20,7 @@ def test_save_and_resume_is_exact(name, tmp_path):
     model.sample_posterior(3)  # the generator is under way
     before = model.state()
     gf.save(model, tmp_path / "model")
-    assert all(
-        np.array_equal(before[key], value) for key, value in model.state().items()
-    )  # saving changes nothing
+    assert all(np.array_equal(before[key], value) for key, value in model.state().items())  # saving changes nothing
     loaded = gf.load(tmp_path / "model")
     assert type(loaded) is type(model)
     assert loaded.get_params() == model.get_params()

@@ -38,9 +38,7 @@ def test_any_chunking_gives_the_same_posterior(name):
 @pytest.mark.parametrize("block_size", [1, 7])
 def test_the_block_size_does_not_matter(name, block_size):
     y = labels(name, X)
-    close_state(
-        learn(name, [slice(None)], y, block_size=block_size), learn(name, [slice(None)], y), rtol=1e-9
-    )
+    close_state(learn(name, [slice(None)], y, block_size=block_size), learn(name, [slice(None)], y), rtol=1e-9)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -186,9 +184,7 @@ def log_density(name, model, x, y):
         a, b = model._noise.shape, model._noise.scale
         m, v = model.posterior_.marginal(np.append(x, 1.0)[None])
         return stats.t.logpdf(y, 2 * a, m[0], np.sqrt(b / a * (1 + v[0])))
-    return float(
-        model._likelihood.log_predictive(float(y), model.posterior_.marginal(np.append(x, 1.0)[None]))[0]
-    )
+    return float(model._likelihood.log_predictive(float(y), model.posterior_.marginal(np.append(x, 1.0)[None]))[0])
 
 
 @pytest.mark.parametrize("parameters", [{"forgetting": 0.97}, {"drift_std": 0.3}])

@@ -79,9 +79,7 @@ def test_predictions(name):
     if name == "gaussian":
         y = f + 0.6 * rng.normal(size=f.shape)
     elif name == "student":
-        model = (
-            clone(model).set_params(df=9.0).fit(X, labels(name, X))
-        )  # df = 4 has no fourth moment to compare by
+        model = clone(model).set_params(df=9.0).fit(X, labels(name, X))  # df = 4 has no fourth moment to compare by
         y = model.sample_latent(NEW, N, rng=5) + 0.4 * stats.t.rvs(9.0, size=f.shape, random_state=rng)
     elif name == "learn":
         # given its variance the noise is Gaussian, and the weights' scale goes with it: draw them together

@@ -44,9 +44,7 @@ def test_expect_uses_the_variance_not_the_std():
     mean, variance = np.array([[-1.3], [0.4]]), np.array([0.3, 2.5, 4.0])
     got = expect(lambda f: (f - mean[..., None]) ** 2, Moments(mean, variance))
     np.testing.assert_allclose(got, np.broadcast_to(variance, (2, 3)), rtol=1e-13)
-    np.testing.assert_allclose(
-        expect(np.exp, Moments(mean, variance)), np.exp(mean + variance / 2), rtol=1e-12
-    )
+    np.testing.assert_allclose(expect(np.exp, Moments(mean, variance)), np.exp(mean + variance / 2), rtol=1e-12)
 
 
 def test_leading_axes_share_the_nodes():

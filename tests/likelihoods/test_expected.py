@@ -140,12 +140,8 @@ def test_missing_label_touches_only_its_own_row(likelihood, labels):
 def test_no_variance_is_the_point_itself(likelihood, labels):
     y, m = np.array(labels)[:, None], np.array([-0.8, 0.3, 2.7])
     moments = Moments(m, np.zeros(3))
-    np.testing.assert_allclose(
-        likelihood.expected_log_prob(y, moments), likelihood.log_prob(y, m), rtol=1e-12
-    )
-    np.testing.assert_allclose(
-        likelihood.expected_derivatives(y, moments), likelihood.derivatives(y, m), rtol=1e-12
-    )
+    np.testing.assert_allclose(likelihood.expected_log_prob(y, moments), likelihood.log_prob(y, m), rtol=1e-12)
+    np.testing.assert_allclose(likelihood.expected_derivatives(y, moments), likelihood.derivatives(y, m), rtol=1e-12)
     np.testing.assert_allclose(likelihood.log_predictive(y, moments), likelihood.log_prob(y, m), rtol=1e-12)
     np.testing.assert_allclose(likelihood.predictive(moments), likelihood.conditional(m), rtol=1e-12)
     np.testing.assert_array_equal(likelihood.conditional_mean(moments).variance, 0.0)
@@ -173,12 +169,8 @@ def test_negative_binomial_becomes_poisson(dispersion):
     y, moments = np.array([0.0, 4.0, 40.0]), Moments(1.4, 0.01)
     many, poisson = lk.NegativeBinomial(dispersion), lk.Poisson()
     tolerance = {"rtol": 1e-9 + 1e4 / dispersion, "atol": 0.0}
-    np.testing.assert_allclose(
-        many.expected_log_prob(y, moments), poisson.expected_log_prob(y, moments), **tolerance
-    )
-    np.testing.assert_allclose(
-        many.log_predictive(y, moments), poisson.log_predictive(y, moments), **tolerance
-    )
+    np.testing.assert_allclose(many.expected_log_prob(y, moments), poisson.expected_log_prob(y, moments), **tolerance)
+    np.testing.assert_allclose(many.log_predictive(y, moments), poisson.log_predictive(y, moments), **tolerance)
 
 
 @pytest.mark.parametrize("likelihood", COUNTS, ids=name)

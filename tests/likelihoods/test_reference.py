@@ -32,9 +32,7 @@ def close(got, want):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("config", "y", "m", "v"), [cell for cell in CELLS if cell[0] != POISSON or cell[3] < 100]
-)
+@pytest.mark.parametrize(("config", "y", "m", "v"), [cell for cell in CELLS if cell[0] != POISSON or cell[3] < 100])
 def test_panels_agree_with_mpmath(config, y, m, v):
     cell = reference.expectations(config, y, m, v)
     wanted = reference.exact_expectations(config, y, m, v)
@@ -45,9 +43,7 @@ def test_panels_agree_with_mpmath(config, y, m, v):
 @pytest.mark.slow
 @pytest.mark.parametrize(("config", "y", "m", "v"), [cell for cell in CELLS if cell[1] != 0.3])
 def test_evidence_agrees_with_mpmath(config, y, m, v):
-    close(
-        reference.expectations(config, y, m, v).log_predictive, reference.exact_log_evidence(config, y, m, v)
-    )
+    close(reference.expectations(config, y, m, v).log_predictive, reference.exact_log_evidence(config, y, m, v))
 
 
 @pytest.mark.parametrize("f", [-3.1, 0.4, 2.2])

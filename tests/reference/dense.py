@@ -48,7 +48,8 @@ class Textbook:
             site = sites.visit(config, rule, alpha, at, float(label), float(w), m0, v0) if learned else (0.0, 0.0)
             if learned:
                 self.absorb(x, *site)
-            for column, value in zip((self.means, self.variances, self.precisions, self.shifts), (m0, v0, *site)):
+            columns = (self.means, self.variances, self.precisions, self.shifts)
+            for column, value in zip(columns, (m0, v0, *site), strict=True):
                 column.append(value)
         return self
 

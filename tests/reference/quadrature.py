@@ -80,9 +80,7 @@ def tilted_moments(
     return float(log_z), float(gradient), float(hessian), float(centre + offset), float(p @ (u - offset) ** 2)
 
 
-def exact_tilted_moments(
-    config: dict, y: float, power: float, m: float, v: float
-) -> tuple[mp.mpf, mp.mpf, mp.mpf]:
+def exact_tilted_moments(config: dict, y: float, power: float, m: float, v: float) -> tuple[mp.mpf, mp.mpf, mp.mpf]:
     """log Z, mean and variance by mpmath, between the same edges."""
     with mp.workdps(40):
         centre, edges = tilted_edges(config, y, power, m, v)

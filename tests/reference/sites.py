@@ -22,10 +22,13 @@ def surrogate(
     if rule == "ep":
         cavity_variance = 1.0 / ((1.0 - alpha) / v + alpha / v0)
         cavity_mean = cavity_variance * ((1.0 - alpha) * m / v + alpha * m0 / v0)
-        _, first, second, _, _ = quadrature.tilted_moments(config, y, alpha * w, cavity_mean, cavity_variance)
-        shrink = 1.0 / (1.0 + cavity_variance * second)
-        H = shrink * second / alpha
-        return shrink * first / alpha + H * (m - cavity_mean), H
+        _, first, second, mean, variance = quadrature.tilted_moments(config, y, alpha * w, cavity_mean, cavity_variance)
+        if abs(cavity_variance * second) < 0.1:  # bayes-newton (22), by derivatives of log Z
+            shrink = 1.0 / (1.0 + cavity_variance * second)
+            J, H = shrink * first / alpha, shrink * second / alpha
+        else:  # the same by moments: the site's α-th part is tilted over cavity
+            J, H = (mean - cavity_mean) / variance / alpha, (1.0 / cavity_variance - 1.0 / variance) / alpha
+        return J + H * (m - cavity_mean), H
     J, H = _SITES[rule](config, y, m, v)
     return w * float(J), w * float(H)
 
@@ -119,9 +122,7 @@ def visit(
     return -H, J - H * m
 
 
-def implicit(
-    config: dict, rule: str, alpha: float, y: float, w: float, m0: float, v0: float
-) -> tuple[float, float]:
+def implicit(config: dict, rule: str, alpha: float, y: float, w: float, m0: float, v0: float) -> tuple[float, float]:
     """m = m0 + v0 J(m, v), v = v0/(1 - v0 H(m, v)) by Powell's method on (m, log v), from where prior form leads."""
 
     def residual(x: np.ndarray) -> list[float]:
@@ -136,9 +137,7 @@ def implicit(
     return float(found.x[0]), float(np.exp(found.x[1]))
 
 
-def nested(
-    config: dict, rule: str, alpha: float, y: float, w: float, m0: float, v0: float
-) -> tuple[float, float]:
+def nested(config: dict, rule: str, alpha: float, y: float, w: float, m0: float, v0: float) -> tuple[float, float]:
     """The same root by bisection in bisection: v for each m, then m. For a log-concave likelihood."""
 
     def variance(m: float) -> float:
@@ -173,9 +172,7 @@ def nearest_gaussian(config: dict, y: float, w: float, m0: float, v0: float) -> 
 
 def kl_objective(config: dict, y: float, w: float, m0: float, v0: float, m: float, v: float) -> float:
     """KL(N(m, v) ‖ N(m0, v0)) - w E log p(y|f)."""
-    fit = reference.integrate(
-        lambda f: reference.log_density(config, y, f), m, v, reference.panels(config, y, m, v)
-    )
+    fit = reference.integrate(lambda f: reference.log_density(config, y, f), m, v, reference.panels(config, y, m, v))
     return 0.5 * (v / v0 + (m - m0) ** 2 / v0 - 1.0 - np.log(v / v0)) - w * fit
 
 
