@@ -10,12 +10,11 @@ from tests.problems import FAMILIES, RULES, extreme_marginals, is_defined, label
 from tests.reference import likelihoods as reference
 from tests.reference import sites as twin
 
-LOSSY = ("logit", "logit-closed", "probit", "Poisson")
 CELLS = [(family, rule) for family in FAMILIES for rule in RULES if is_defined(rule, "posterior", family)]
-# Saturated labels: both sides of pl's ratio underflow (Bernoulli) or cancel (Poisson with v < 1e-6).
-SATURATED = pytest.mark.xfail(strict=True, reason="evaluate._linearised loses the ratio of two vanishing numbers")
+# In the far tail (1 - E σ below 1e-12) our quadrature is exact absolutely, not relatively, and pl divides two such tails.
+TAIL = pytest.mark.xfail(strict=True, reason="pl on logit: a ratio of two tail probabilities below 1e-12")
 HARD = [
-    pytest.param(family, rule, marks=SATURATED if rule.name == "pl" and name(family) in LOSSY else ())
+    pytest.param(family, rule, marks=TAIL if (rule.name, name(family)) == ("pl", "logit") else ())
     for family, rule in CELLS
 ]
 EXPLICIT = [
@@ -24,6 +23,12 @@ EXPLICIT = [
     for rule in RULES
     for at in ("prior", "extragradient")
     if is_defined(rule, at, family)
+]
+STEEP = [  # steeper cliffs, narrower lumps, smaller powers
+    (lk.StudentT(df=1.3, scale=0.05), rules.EP(alpha=0.5)),
+    (lk.NegativeBinomial(dispersion=80.0), rules.EP(alpha=0.5)),
+    (lk.NegativeBinomial(dispersion=0.1), rules.VI()),
+    (lk.Poisson(), rules.EP(alpha=0.1)),
 ]
 # The closed form of rvga (58) is stationary for no objective.
 EXACT_EXPECTATIONS = [f for f in FAMILIES if f.log_concave and f != lk.Bernoulli(expectation="probit")]
@@ -34,7 +39,7 @@ def run(likelihood, rule, at, y, w, m0, v0):
     return maps.sites(*likelihood.kernel, rule.code, rule.alpha, rules.resolve_at(at).code, y, w, m0, v0)
 
 
-@pytest.mark.parametrize(("likelihood", "rule"), HARD, ids=name)
+@pytest.mark.parametrize(("likelihood", "rule"), [*CELLS, *STEEP], ids=name)
 def test_posterior_form_solves_its_equations_everywhere(likelihood, rule):
     """m = m0 + v0 J(m, v), v = v0/(1 - v0 H(m, v)) to 1e-10, with J and H from the slow twin."""
     y, w, m0, v0 = extreme_marginals(likelihood, 120, seed=7)
@@ -53,7 +58,7 @@ def test_posterior_form_solves_its_equations_everywhere(likelihood, rule):
     np.testing.assert_allclose(v, v0 / (1.0 - v0 * curvature), rtol=1e-10)
 
 
-@pytest.mark.parametrize(("likelihood", "rule"), CELLS, ids=name)
+@pytest.mark.parametrize(("likelihood", "rule"), HARD, ids=name)
 def test_a_handful_of_iterations(likelihood, rule):
     """On average over the whole extreme range; posterior linearisation, which has no objective, needs a few more."""
     *_, iterations = run(likelihood, rule, "posterior", *extreme_marginals(likelihood, 500, seed=11))

@@ -28,7 +28,7 @@ from gaussfold.engine.logistic import (
     logistic_moments,
     probit_moments,
 )
-from gaussfold.engine.quadrature import gaussian_expectations, tilted_moments
+from gaussfold.engine.quadrature import expm1_minus, gaussian_expectations, tilted_moments
 from gaussfold.engine.special import inverse_mills, log_normal_cdf, normal_cdf, normal_pdf
 
 NEWTON, TAYLOR, VI, EP, PL, QUADRATIC = range(6)
@@ -156,18 +156,35 @@ def log_predictive(code: int, p0: float, p1: float, y: float, m: float, v: float
 
 
 @compiled
+def _binary_slopes(code: int, p0: float, m: float, v: float) -> tuple[float, float]:
+    """E h'/p and E h'/(1-p) of a binary label, also where p or 1-p has underflown (there by its limit)."""
+    if code == PROBIT:
+        scale = math.sqrt(1.0 + v)
+        return inverse_mills(m / scale)[0] / scale, inverse_mills(-m / scale)[0] / scale
+    p, q, slope, _, _ = probit_moments(m, v) if p0 == APPROXIMATE else logistic_moments(m, v)
+    limit = 1.0 / math.sqrt(1.0 + v * math.pi / 8.0) if p0 == APPROXIMATE else 1.0
+    return slope / p if p > 1e-290 else limit, slope / q if q > 1e-290 else limit
+
+
+@compiled
 def _linearised(code: int, p0: float, p1: float, y: float, m: float, v: float) -> tuple[float, float]:
-    """Statistical linear regression, bayes-newton (29)-(31): slope E h', residual variance Var y - v (E h')²."""
+    """Statistical linear regression, bayes-newton (29)-(31): slope E h', residual variance Var y - v (E h')².
+
+    Divided through by p(1-p) for a binary label and by the mean for a count, so that nothing vanishes or cancels.
+    """
     if code in (POISSON, NEGATIVE_BINOMIAL):
         r = bounded_exp(m + 0.5 * v)
-        over = 1.0 + 1.0 / p0 if code == NEGATIVE_BINOMIAL else 1.0
-        bend = 1.0 + r * (over * (math.expm1(min(v, 600.0)) + 1.0) - 1.0 - v)
+        excess = expm1_minus(min(v, 600.0))  # e^v - 1 - v
+        if code == NEGATIVE_BINOMIAL:
+            excess += math.exp(min(v, 600.0)) / p0
+        bend = 1.0 + r * excess
         return (y - r) / bend, -r / bend
+    if code in (LOGIT, PROBIT):
+        up, down = _binary_slopes(code, p0, m, v)
+        residual = 1.0 - v * up * down
+        return (y * up - (1.0 - y) * down) / residual, -up * down / residual
     mean, slope, total, _ = predictive(code, p0, p1, m, v)
     residual = total - v * slope * slope
-    if not residual > 1e-290:  # saturated: both sides of the ratio have underflown; its limit is Fisher's
-        d1, _, _, _ = derivatives(code, p0, p1, y, m)
-        return d1, -fisher(code, p0, p1, m)
     return slope * (y - mean) / residual, -slope * slope / residual
 
 

@@ -288,6 +288,6 @@ def tilted_moments(
     f1 /= mass
     variance = f2 / mass - f1 * f1
     hessian = h1 / mass + g2 / mass - g1 * g1
-    if v * g1 * g1 > 10.0:
-        hessian = (variance / v - 1.0) / v  # the same number: a steep slope squares its rounding
+    if v * (abs(h1) + g2) > 10.0 * mass:
+        hessian = (variance / v - 1.0) / v  # the same number, where large terms would cancel in the other
     return log_z, g1, hessian, origin + f1, variance
