@@ -11,7 +11,7 @@ from tests.reference import likelihoods as reference
 from tests.reference import sites as twin
 
 CELLS = [(family, rule) for family in FAMILIES for rule in RULES if is_defined(rule, "posterior", family)]
-# In the far tail (1 - E σ below 1e-12) our quadrature is exact absolutely, not relatively, and pl divides two such tails.
+# Where 1 - E σ is below 1e-12 our quadrature is exact absolutely, not relatively, and pl divides two such numbers.
 TAIL = pytest.mark.xfail(strict=True, reason="pl on logit: a ratio of two tail probabilities below 1e-12")
 HARD = [
     pytest.param(family, rule, marks=TAIL if (rule.name, name(family)) == ("pl", "logit") else ())
