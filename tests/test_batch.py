@@ -264,7 +264,7 @@ def elbo_by_gauss_hermite(prior, log_prob, X, y, weight):
         (NegativeBinomial(1.7), lambda y, f: stats.nbinom.logpmf(y, 1.7, 1.7 / (1.7 + np.exp(f)))),
         (Gaussian(0.6), lambda y, f: stats.norm.logpdf(y, f, 0.6)),
     ],
-    ids=str,
+    ids=["logit", "probit", "poisson", "negative-binomial", "gaussian"],
 )
 def test_variational_against_a_generic_optimiser(likelihood, log_prob):
     prior, X, y, weight = data(likelihood, n=15, d=2)
