@@ -29,7 +29,7 @@ from gaussfold.engine.logistic import (
     probit_moments,
 )
 from gaussfold.engine.quadrature import expm1_minus, gaussian_expectations, tilted_moments
-from gaussfold.engine.special import inverse_mills, log_normal_cdf, normal_cdf, normal_pdf
+from gaussfold.engine.special import inverse_mills, log_normal_cdf, normal_cdf, normal_pdf, sigmoid
 
 NEWTON, TAYLOR, VI, EP, PL, QUADRATIC = range(6)
 APPROXIMATE = 1.0
@@ -157,13 +157,18 @@ def log_predictive(code: int, p0: float, p1: float, y: float, m: float, v: float
 
 @compiled
 def _binary_slopes(code: int, p0: float, m: float, v: float) -> tuple[float, float]:
-    """E h'/p and E h'/(1-p) of a binary label, also where p or 1-p has underflown (there by its limit)."""
+    """E h'/p and E h'/(1-p) of a binary label, also where p or 1-p has underflown."""
     if code == PROBIT:
         scale = math.sqrt(1.0 + v)
         return inverse_mills(m / scale)[0] / scale, inverse_mills(-m / scale)[0] / scale
-    p, q, slope, _, _ = probit_moments(m, v) if p0 == APPROXIMATE else logistic_moments(m, v)
-    limit = 1.0 / math.sqrt(1.0 + v * math.pi / 8.0) if p0 == APPROXIMATE else 1.0
-    return slope / p if p > 1e-290 else limit, slope / q if q > 1e-290 else limit
+    if p0 == APPROXIMATE:
+        k = 1.0 / math.sqrt(1.0 + v * math.pi / 8.0)
+        return k * sigmoid(-k * m), k * sigmoid(k * m)
+    p, q, slope, _, _ = logistic_moments(m, v)
+    # Below 1e-9 the moments keep no relative digits; the slope of log p in m is the tilted mean of l' = σ(-f).
+    up = slope / p if p > 1e-9 else tilted_moments(code, p0, 0.0, 1.0, 1.0, m, v)[1]
+    down = slope / q if q > 1e-9 else -tilted_moments(code, p0, 0.0, 0.0, 1.0, m, v)[1]
+    return up, down
 
 
 @compiled
@@ -173,12 +178,14 @@ def _linearised(code: int, p0: float, p1: float, y: float, m: float, v: float) -
     Divided through by p(1-p) for a binary label and by the mean for a count, so that nothing vanishes or cancels.
     """
     if code in (POISSON, NEGATIVE_BINOMIAL):
-        r = bounded_exp(m + 0.5 * v)
         excess = expm1_minus(min(v, 600.0))  # e^v - 1 - v
         if code == NEGATIVE_BINOMIAL:
             excess += math.exp(min(v, 600.0)) / p0
-        bend = 1.0 + r * excess
-        return (y - r) / bend, -r / bend
+        if m + 0.5 * v < 0.0:
+            r = math.exp(m + 0.5 * v)
+            return (y - r) / (1.0 + r * excess), -r / (1.0 + r * excess)
+        fall = math.exp(-m - 0.5 * v)  # 1/r, where r may overflow
+        return (y * fall - 1.0) / (fall + excess), -1.0 / (fall + excess)
     if code in (LOGIT, PROBIT):
         up, down = _binary_slopes(code, p0, m, v)
         residual = 1.0 - v * up * down
