@@ -51,7 +51,7 @@ class Stream:
     --------
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "clicks.vw"
-    >>> _ = path.write_text("1 |user ann |ad shoes:2\\n-1 |user bob\\n")
+    >>> _ = path.write_text("1 |user ann |ad shoes:2\n-1 |user bob\n")
     >>> for chunk in Stream(path, Reading(bits=10, constant=False)):
     ...     print(chunk.label, chunk.X.sum(axis=1).ravel())
     [1. 0.] [[3. 1.]]
