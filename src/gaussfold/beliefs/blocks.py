@@ -26,6 +26,7 @@ from scipy.linalg.lapack import dpocon, dpotrf, dtrtri
 
 from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.engine.dense import absorb_rows, absorb_rows_forgetting, absorb_rows_walking
+from gaussfold.linalg.products import product
 from gaussfold.linalg.roots import lower_root, root_from_precision
 from gaussfold.types import Array
 
@@ -118,13 +119,13 @@ def _absorb_segment(
     kept = trace.rows(start, stop)
     sites = kept.site_precision.copy(), kept.site_shift.copy()
     mean = mean.copy()
-    cov = dsyrk(1.0, factor.T, trans=1, lower=1)  # Fortran order, lower triangle
+    cov = dsyrk(1.0, factor.T, trans=1)  # in Fortran order, upper triangle: its root's transpose is C-ordered
     size_before = _largest_variance(factor)
     for first in range(start, stop, length):
         last = min(first + length, stop)
         rows = dense_rows(X, first, last)
-        reach = dsymm(1.0, cov, rows.T, lower=1)  # P X', d×B
-        root, info = dpotrf(rows @ reach, lower=1, clean=1)
+        reach = dsymm(1.0, cov, rows.T)  # P X', d×B
+        root, info = dpotrf(product(rows, reach), lower=1, clean=1)
         diagonal = np.diag(root)
         if info != 0 or not diagonal.min() > WELL_CONDITIONED * diagonal.max():
             break
@@ -147,13 +148,14 @@ def _absorb_segment(
             break
         inverse, _ = dtrtri(root, lower=1)
         mean += reach @ (inverse.T @ delta)
-        dsyrk(-1.0, reach @ (inverse.T @ falls.T), beta=1.0, c=cov, overwrite_c=1, lower=1)
+        fall = product(product(falls, inverse), reach.T)  # B×d: what P loses, as rows
+        dsyrk(-1.0, fall.T, beta=1.0, c=cov, overwrite_c=1)
     else:
-        lower, info = dpotrf(cov, lower=1, clean=1)
+        upper, info = dpotrf(cov, clean=1, overwrite_a=1)
         if info == 0:
-            rcond, _ = dpocon(lower, 1.0, uplo="L")  # with anorm = 1 this is 1/‖P⁻¹‖
+            rcond, _ = dpocon(upper, 1.0)  # with anorm = 1 this is 1/‖P⁻¹‖
             if size_before <= MAX_AMPLIFICATION * rcond:
-                return mean, np.ascontiguousarray(lower)
+                return mean, np.ascontiguousarray(upper.T)
     kept.site_precision[:], kept.site_shift[:] = sites
     return None
 
@@ -163,8 +165,8 @@ def _absorb_block(
 ) -> None:
     """One block, in place on ``mean`` and ``factor``."""
     rows = dense_rows(X, start, stop)
-    seen = rows @ factor  # A', B×d
-    gram_root, info = dpotrf(seen @ seen.T, lower=1, clean=1)
+    seen = product(rows, factor)  # A', B×d
+    gram_root, info = dpotrf(product(seen, seen.T), lower=1, clean=1)
     diagonal = np.diag(gram_root)
     squared = info == 0 and diagonal.min() > WELL_CONDITIONED * diagonal.max()
     if squared:
@@ -183,12 +185,12 @@ def _absorb_block(
     change = np.eye(size) - small
     if squared:  # Q = A R⁻¹ stays implicit: fold the two inverses into the B×B middle
         inverse, _ = dtrtri(gram_root, lower=1)
-        change = inverse.T @ change @ inverse
+        change = product(product(inverse.T, change), inverse)
         delta = inverse.T @ delta
-    reach = seen @ factor.T  # (F A)' or (F Q)', B×d
+    reach = product(seen, factor.T)  # (F A)' or (F Q)', B×d
     mean += delta @ reach
     # F' -= A (change' reach): in place, through the transpose, which is what Fortran calls F
-    dgemm(-1.0, seen.T, (change.T @ reach).T, beta=1.0, c=factor.T, overwrite_c=1, trans_b=1)
+    dgemm(-1.0, seen.T, product(change.T, reach).T, beta=1.0, c=factor.T, overwrite_c=1, trans_b=1)
 
 
 def _largest_variance(factor: Array) -> float:
