@@ -15,6 +15,26 @@ from gaussfold.engine.families import STUDENT_T, log_density
 
 
 @compiled
+def _trial(n: int, low: float, high: float, f_low: float, f_high: float) -> float:
+    """Where to look next between low and high: the chord's root; every third time, or outside, the middle.
+
+    The chord converges fast and the middle cannot be stalled by a flat end.
+    """
+    x = 0.5 * (low + high) if n % 3 == 2 else (low * f_high - high * f_low) / (f_high - f_low)
+    return x if low < x < high else 0.5 * (low + high)
+
+
+@compiled
+def _narrowed(
+    x: float, f: float, low: float, high: float, f_low: float, f_high: float, side: int
+) -> tuple[float, float, float, float, int]:
+    """The bracket with f(x) known; an end that stays twice has its value halved (the Illinois rule)."""
+    if f > 0.0:
+        return low, x, 0.5 * f_low if side == 1 else f_low, f, 1
+    return x, high, f, 0.5 * f_high if side == -1 else f_high, -1
+
+
+@compiled
 def profile_variance(
     code: int, p0: float, p1: float, rule: int, alpha: float, y: float, w: float, m0: float, v0: float, m: float
 ) -> float:
@@ -33,22 +53,11 @@ def profile_variance(
     f_high = min(f_high, 1e3)
     side = 0
     for n in range(120):
-        x = 0.5 * (x_low + x_high) if n % 3 == 2 else (x_low * f_high - x_high * f_low) / (f_high - f_low)
-        if not (x_low < x < x_high):
-            x = 0.5 * (x_low + x_high)
+        x = _trial(n, x_low, x_high, f_low, f_high)
         v = math.exp(x)
         _, h = rule_site(code, p0, p1, rule, alpha, y, w, m, v, m0, v0)
         f = v * (1.0 / v0 - h) - 1.0
-        if f > 0.0:
-            x_high = x
-            f_high = f
-            f_low = 0.5 * f_low if side == 1 else f_low
-            side = 1
-        else:
-            x_low = x
-            f_low = f
-            f_high = 0.5 * f_high if side == -1 else f_high
-            side = -1
+        x_low, x_high, f_low, f_high, side = _narrowed(x, f, x_low, x_high, f_low, f_high, side)
         if x_high - x_low <= 1e-15 or abs(f) <= 1e-15:
             break
     return math.exp(x_low) if abs(f_low) < abs(f_high) else math.exp(x_high)
@@ -77,21 +86,9 @@ def bracketed(
         return high
     side = 0
     for n in range(200):
-        # Illinois converges fast; every third step bisects, so a flat end cannot stall it.
-        x = 0.5 * (low + high) if n % 3 == 2 else (low * f_high - high * f_low) / (f_high - f_low)
-        if not (low < x < high):
-            x = 0.5 * (low + high)
+        x = _trial(n, low, high, f_low, f_high)
         f = _residual(code, p0, p1, rule, alpha, y, w, m0, v0, x)
-        if f > 0.0:
-            high = x
-            f_high = f
-            f_low = 0.5 * f_low if side == 1 else f_low
-            side = 1
-        else:
-            low = x
-            f_low = f
-            f_high = 0.5 * f_high if side == -1 else f_high
-            side = -1
+        low, high, f_low, f_high, side = _narrowed(x, f, low, high, f_low, f_high, side)
         if high - low <= 4e-16 * (abs(low) + abs(high)):
             break
     return 0.5 * (low + high)
