@@ -58,6 +58,8 @@ KINDS: dict[str, str] = {
     "DenseGaussian": "gaussfold.beliefs.dense",
     "DiagonalGaussian": "gaussfold.beliefs.diagonal",
     "DiagonalMixture": "gaussfold.beliefs.mixture",
+    "FactorGaussian": "gaussfold.beliefs.factor",
+    "Posterior": "gaussfold.deep.posterior",
     "StreamModel": "gaussfold.cli.model",
     "LowRankGaussian": "gaussfold.beliefs.lowrank",
     "StreamingClassifier": "gaussfold.estimators",

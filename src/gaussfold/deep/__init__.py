@@ -1,0 +1,50 @@
+"""A posterior for any network: a function ``log_likelihood(params, batch)`` over any tree of parameters.
+
+Needs JAX and optax, the extra ``gaussfold[jax]``; the names are imported on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+_HOMES = {
+    "LRVGA": "lrvga",
+    "Layout": "trees",
+    "MultiPosterior": "posterior",
+    "Posterior": "posterior",
+    "LearnedGaussian": "likelihoods",
+    "LogLikelihood": "likelihoods",
+    "Prediction": "prediction",
+    "Softmax": "likelihoods",
+    "log_likelihood": "likelihoods",
+    "with_noise": "likelihoods",
+    "layout_of": "trees",
+    "load": "posterior",
+}
+
+__all__ = ["LRVGA", "Layout", "MultiPosterior", "Posterior", "Prediction", "layout_of", "load"]
+
+if TYPE_CHECKING:
+    from gaussfold.deep.posterior import MultiPosterior, Posterior, load
+    from gaussfold.deep.prediction import Prediction
+    from gaussfold.deep.trees import Layout, layout_of
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        msg = f"module 'gaussfold.deep' has no attribute {name!r}"
+        raise AttributeError(msg)
+    try:
+        value: object = getattr(importlib.import_module(f"gaussfold.deep.{_HOMES[name]}"), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in ("jax", "jaxlib", "optax"):
+            raise
+        msg = f"gaussfold.deep.{name} needs {error.name}, which is not installed: pip install 'gaussfold[jax]'"
+        raise ModuleNotFoundError(msg, name=error.name) from error
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
