@@ -59,7 +59,7 @@ def test_leaves_without_real_numbers_are_refused_by_path(leaf, match):
 
 
 def test_an_empty_tree_is_refused():
-    with pytest.raises(ValueError, match="params: .*holds no numbers"):
+    with pytest.raises(ValueError, match=r"params: .*holds no numbers"):
         gf.deep.layout_of({"w": np.ones((0, 3), np.float32)})
 
 
@@ -132,9 +132,7 @@ def test_save_and_load(tmp_path, kind):
 def test_a_tree_of_another_shape_is_refused_at_load(tmp_path):
     posterior().save(tmp_path / "posterior")
     wrong = {"layer": [{"w": np.zeros((3, 2), np.float32), "b": np.ones(3, np.float32)}], "scale": 2.5}
-    with pytest.raises(
-        ValueError, match=r"mismatched tree: \['layer'\]\[0\]\['b'\] float32\[2\] expected, .*\[3\] found"
-    ):
+    with pytest.raises(ValueError, match=r"mismatched tree: \['layer'\]\[0\]\['b'\] float32\[2\] exp.*\[3\] found"):
         gf.deep.load(tmp_path / "posterior", like=wrong)
     with pytest.raises(ValueError, match=r"mismatched tree: \['scale'\] .* expected, missing found"):
         gf.deep.load(tmp_path / "posterior", like={"layer": PARAMS["layer"]})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import numbers
 from collections.abc import Iterable
 from typing import Any, NoReturn, Self
 
@@ -71,7 +70,7 @@ class FactorGaussian:
             Part of the covariance's trace that goes to orthogonal random factors, in [0, 1): a start from which
             gradients can move them. Then only the trace is exact.
         """
-        if isinstance(dim, bool) or not (isinstance(dim, numbers.Integral) and dim >= 1):
+        if not (isinstance(dim, int | np.integer) and dim >= 1):
             msg = f"dim={dim!r}: a whole number >= 1 is needed"
             raise ValueError(msg)
         check_rank(rank, int(dim))
@@ -258,7 +257,7 @@ class FactorGaussian:
 
 def check_rank(rank: Any, dim: int) -> int:
     """0 ≤ rank ≤ dim."""
-    if isinstance(rank, bool) or not isinstance(rank, numbers.Integral) or not 0 <= rank <= dim:
+    if isinstance(rank, bool) or not (isinstance(rank, int | np.integer) and 0 <= rank <= dim):
         msg = f"rank={rank!r}: a whole number from 0 to {dim}, the number of parameters, is needed"
         raise ValueError(msg)
     return int(rank)
@@ -266,7 +265,7 @@ def check_rank(rank: Any, dim: int) -> int:
 
 def _thin(F: Array) -> Array:
     """The same FF' with no more columns than rows."""
-    return F if F.shape[1] <= F.shape[0] else np.linalg.qr(F.T, mode="r").T
+    return F if F.shape[1] <= F.shape[0] else np.asarray(np.linalg.qr(F.T, mode="r")).T
 
 
 def _checked(mean: ArrayLike, F: ArrayLike, psi: ArrayLike, dtype: Any) -> tuple[Array, Array, Array]:

@@ -23,9 +23,22 @@ _HOMES = {
     "load": "posterior",
 }
 
-__all__ = ["LRVGA", "Layout", "MultiPosterior", "Posterior", "Prediction", "layout_of", "load"]
+__all__ = [
+    "Layout",
+    "LearnedGaussian",
+    "LogLikelihood",
+    "MultiPosterior",
+    "Posterior",
+    "Prediction",
+    "Softmax",
+    "layout_of",
+    "load",
+    "log_likelihood",
+    "with_noise",
+]
 
 if TYPE_CHECKING:
+    from gaussfold.deep.likelihoods import LearnedGaussian, LogLikelihood, Softmax, log_likelihood, with_noise
     from gaussfold.deep.posterior import MultiPosterior, Posterior, load
     from gaussfold.deep.prediction import Prediction
     from gaussfold.deep.trees import Layout, layout_of

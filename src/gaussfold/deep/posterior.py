@@ -202,6 +202,6 @@ def generator(rng: Any) -> np.random.Generator:
     return np.random.default_rng(rng)
 
 
-@partial(jax.jit, static_argnums=(0, 1))  # type: ignore[untyped-decorator]
+@partial(jax.jit, static_argnums=(0, 1))
 def _outputs(apply: Apply, likelihood: Any, trees: Tree, X: Any) -> Any:
     return jax.vmap(lambda params: likelihoods.forward(likelihood, apply, params, X))(trees)
