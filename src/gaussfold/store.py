@@ -60,6 +60,7 @@ KINDS: dict[str, str] = {
     "DiagonalMixture": "gaussfold.beliefs.mixture",
     "FactorGaussian": "gaussfold.beliefs.factor",
     "Posterior": "gaussfold.deep.posterior",
+    "TrainingState": "gaussfold.deep.state",
     "StreamModel": "gaussfold.cli.model",
     "LowRankGaussian": "gaussfold.beliefs.lowrank",
     "StreamingClassifier": "gaussfold.estimators",

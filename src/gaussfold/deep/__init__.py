@@ -17,6 +17,8 @@ _HOMES = {
     "LogLikelihood": "likelihoods",
     "Prediction": "prediction",
     "Softmax": "likelihoods",
+    "TrainingError": "training",
+    "VIFA": "vifa",
     "log_likelihood": "likelihoods",
     "with_noise": "likelihoods",
     "layout_of": "trees",
@@ -24,6 +26,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "VIFA",
     "Layout",
     "LearnedGaussian",
     "LogLikelihood",
@@ -31,6 +34,7 @@ __all__ = [
     "Posterior",
     "Prediction",
     "Softmax",
+    "TrainingError",
     "layout_of",
     "load",
     "log_likelihood",
@@ -41,7 +45,9 @@ if TYPE_CHECKING:
     from gaussfold.deep.likelihoods import LearnedGaussian, LogLikelihood, Softmax, log_likelihood, with_noise
     from gaussfold.deep.posterior import MultiPosterior, Posterior, load
     from gaussfold.deep.prediction import Prediction
+    from gaussfold.deep.training import TrainingError
     from gaussfold.deep.trees import Layout, layout_of
+    from gaussfold.deep.vifa import VIFA
 
 
 def __getattr__(name: str) -> object:
