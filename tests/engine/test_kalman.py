@@ -32,9 +32,10 @@ def problem(covariances, n=14):
 def run(step, A, Q, H, P, precision, shift, differentiate=False):
     (N, D), S = shift.shape, len(P)
     kind = np.result_type(precision, shift)
-    mean, cov, cross = np.empty((N, S), kind), np.empty((N, S, S), kind), np.empty((N, S, D), kind)
+    A, Q, H, P = (a.astype(kind) for a in (A, Q, H, P))
+    mean, cov, cross = np.empty((N, S), kind), np.empty((N, S, S), kind), np.empty((N, D, S), kind)
     pull, weight = np.empty((N, D), kind), np.empty((N, D, D), kind)
-    log_z, bad = kalman.forward(step, A, Q, H, np.zeros(S), P, precision, shift, mean, cov, cross, pull, weight)
+    log_z, bad = kalman.forward(step, A, Q, H, np.zeros(S, kind), P, precision, shift, mean, cov, cross, pull, weight)
     f_mean, f_cov = np.empty((N, D), kind), np.empty((N, D, D), kind)
     bar_A, bar_Q, bar_P = np.zeros(A.shape, kind), np.zeros(A.shape, kind), np.zeros(P.shape, kind)
     if bad < 0:

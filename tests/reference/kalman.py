@@ -8,7 +8,7 @@ def smooth(A, Q, H, m0, P0, precision, shift):
 
     Returns log Z with unnormalised sites exp(-f'Λf/2 + λ'f), and the smoothed mean and covariance of every state.
     """
-    N, D = shift.shape
+    N = len(shift)
     filtered, predicted = [], []
     log_z = 0.0
     m, P = m0, P0

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gaussfold.engine.compiled import compiled, compiled_fused
+from gaussfold.engine.compiled import compiled
 
 
 @compiled
@@ -72,6 +72,53 @@ def process_noise_adjoint(
 
 
 @compiled
+def _mul(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+    """``out = a b``; zeros of a (blocks of the transition, most of H) cost nothing."""
+    for i in range(a.shape[0]):
+        for j in range(b.shape[1]):
+            out[i, j] = 0.0
+        for k in range(a.shape[1]):
+            t = a[i, k]
+            if t != 0.0:
+                for j in range(b.shape[1]):
+                    out[i, j] += t * b[k, j]
+
+
+@compiled
+def _mul_turned(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+    """``out = a b'``."""
+    for i in range(a.shape[0]):
+        for j in range(b.shape[0]):
+            out[i, j] = 0.0
+        for k in range(a.shape[1]):
+            t = a[i, k]
+            if t != 0.0:
+                for j in range(b.shape[0]):
+                    out[i, j] += t * b[j, k]
+
+
+@compiled
+def _add_turned(scale: float, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+    """``out += scale · a' b``."""
+    for k in range(a.shape[0]):
+        for i in range(a.shape[1]):
+            t = scale * a[k, i]
+            if t != 0.0:
+                for j in range(b.shape[1]):
+                    out[i, j] += t * b[k, j]
+
+
+@compiled
+def _apply(a: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
+    """``out = a x``."""
+    for i in range(a.shape[0]):
+        t = a[i, 0] * x[0]
+        for k in range(1, a.shape[1]):
+            t += a[i, k] * x[k]
+        out[i] = t
+
+
+@compiled
 def _root(V: np.ndarray, L: np.ndarray) -> bool:
     """Lower Cholesky factor of a positive semi-definite matrix; False if a pivot is negative beyond rounding."""
     D = V.shape[0]
@@ -80,7 +127,7 @@ def _root(V: np.ndarray, L: np.ndarray) -> bool:
         pivot = V[j, j]
         for k in range(j):
             pivot -= L[j, k] * L[j, k]
-        if pivot.real < -1e-9 * abs(V[j, j].real) or np.isnan(pivot.real):
+        if not pivot.real >= -1e-9 * abs(V[j, j].real):
             fine = False
         positive = pivot.real > 0.0
         L[j, j] = np.sqrt(pivot) if positive else 0.0
@@ -93,158 +140,116 @@ def _root(V: np.ndarray, L: np.ndarray) -> bool:
     return fine
 
 
-@compiled_fused
+@compiled
+def _absorb(
+    V: np.ndarray, h: np.ndarray, precision: np.ndarray, shift: np.ndarray, work: np.ndarray,
+    pull: np.ndarray, weight: np.ndarray, total: np.ndarray,
+) -> bool:  # fmt: skip
+    """One site on the marginal N(h, V): ω, Ω, and its share of log Z; False if no positive covariance is left.
+
+    ``C = L (I + L'ΛL)⁻¹ L' = X'X`` with ``V = LL'``, ``I + L'ΛL = RR'`` and ``X = R⁻¹L'``.
+    """
+    D = h.shape[0]
+    L, R, G, X = work[0], work[1], work[2], work[3]
+    fine = _root(V, L)
+    _mul(precision, L, G)
+    for i in range(D):
+        for j in range(D):
+            X[i, j] = L[j, i]
+    _mul(X, G, R)
+    for i in range(D):
+        R[i, i] += 1.0
+    for j in range(D):
+        for i in range(j, D):
+            entry = R[i, j]
+            for k in range(j):
+                entry -= R[i, k] * R[j, k]
+            if i == j:
+                fine = fine and entry.real > 0.0
+                R[j, j] = np.sqrt(entry)
+                total[0] -= 0.5 * np.log(entry)
+            else:
+                R[i, j] = entry / R[j, j]
+    for j in range(D):
+        for i in range(D):
+            t = L[j, i]
+            for k in range(i):
+                t -= R[i, k] * X[k, j]
+            X[i, j] = t / R[i, i]
+    for i in range(D):
+        for j in range(D):
+            L[i, j] = 0.0
+    _add_turned(1.0, X, X, L)  # C
+    _mul(L, precision, G)  # CΛ
+    _mul(precision, G, weight)
+    for i in range(D):
+        t = shift[i]
+        for j in range(D):
+            t -= precision[i, j] * h[j]
+            weight[i, j] = precision[i, j] - weight[i, j]
+        R[0, i] = t  # e = λ - Λh
+        total[0] += 0.5 * (shift[i] + t) * h[i]
+    for i in range(D):
+        t = R[0, i]
+        for j in range(D):
+            t -= G[j, i] * R[0, j]  # (ΛC)e
+            total[0] += 0.5 * L[i, j] * R[0, i] * R[0, j]
+        pull[i] = t
+    return fine
+
+
+@compiled
 def forward(
     step: np.ndarray, A: np.ndarray, Q: np.ndarray, H: np.ndarray, m0: np.ndarray, P0: np.ndarray,
     precision: np.ndarray, shift: np.ndarray,
     mean: np.ndarray, cov: np.ndarray, cross: np.ndarray, pull: np.ndarray, weight: np.ndarray,
 ) -> tuple[complex, int]:  # fmt: skip
-    """Filter: fills the filtered mean and cov, P⁻H' (cross), ω (pull), Ω (weight); returns log Z and the bad row.
+    """Filter: fills the filtered mean and cov, HP⁻ (cross), ω (pull), Ω (weight); returns log Z and the bad row.
 
     The bad row is the first whose site leaves no positive covariance, or -1. ``m0, P0`` are the state at row 0.
+    All arrays but ``step`` have one type.
     """
     N, D = shift.shape
     S = m0.shape[0]
     kind = shift.dtype
-    m = m0.astype(kind)
-    P = P0.astype(kind)
     T = np.empty((S, S), kind)
-    moved = np.empty(S, kind)
+    W = np.empty((D, S), kind)
     V = np.empty((D, D), kind)
-    L = np.zeros((D, D), kind)
-    R = np.zeros((D, D), kind)
-    G = np.empty((D, D), kind)
-    X = np.empty((D, D), kind)
+    work = np.zeros((4, D, D), kind)
     h = np.empty(D, kind)
-    e = np.empty(D, kind)
-    g = np.empty(D, kind)
-    W = np.empty((S, D), kind)
     total = np.zeros(1, kind)
     for n in range(N):
-        u = step[n]
+        m, P = mean[n], cov[n]
         if n > 0:
-            for i in range(S):
-                t = 0.0 * m[0]
-                for k in range(S):
-                    t += A[u, i, k] * m[k]
-                moved[i] = t
-                T[i] = 0.0
-            m[:] = moved
-            for i in range(S):
-                for k in range(S):
-                    a = A[u, i, k]
-                    if a != 0.0:
-                        for j in range(S):
-                            T[j, i] += a * P[k, j]  # T = P A'
+            u = step[n]
+            _apply(A[u], mean[n - 1], m)
+            _mul(A[u], cov[n - 1], T)
+            _mul_turned(A[u], T, P)
             for i in range(S):
                 for j in range(S):
-                    P[i, j] = Q[u, i, j]
-                for k in range(S):
-                    a = A[u, i, k]
-                    if a != 0.0:
-                        for j in range(S):
-                            P[i, j] += a * T[k, j]
-        B = cross[n]
-        for d in range(D):
-            h[d] = 0.0
+                    P[i, j] += Q[u, i, j]
+        else:
             for i in range(S):
-                B[i, d] = 0.0
-            for k in range(S):
-                a = H[d, k]
-                if a != 0.0:
-                    h[d] += a * m[k]
-                    for i in range(S):
-                        B[i, d] += a * P[i, k]
-        for d in range(D):
-            for c in range(D):
-                t = 0.0 * m[0]
-                for k in range(S):
-                    if H[c, k] != 0.0:
-                        t += H[c, k] * B[k, d]
-                V[c, d] = t
-        # C = L (I + L'ΛL)⁻¹ L' = X'X with V = LL' and X = R⁻¹L'.
-        fine = _root(V, L)
-        for i in range(D):
-            for j in range(D):
-                t = 0.0 * m[0]
-                for k in range(D):
-                    t += precision[n, i, k] * L[k, j]
-                G[i, j] = t
-        for i in range(D):
-            for j in range(D):
-                t = 0.0 * m[0]
-                for k in range(D):
-                    t += L[k, i] * G[k, j]
-                V[i, j] = t
-            V[i, i] += 1.0
-        for j in range(D):
-            for i in range(j, D):
-                entry = V[i, j]
-                for k in range(j):
-                    entry -= R[i, k] * R[j, k]
-                if i == j:
-                    fine = fine and entry.real > 0.0
-                    R[j, j] = np.sqrt(entry)
-                    total[0] -= 0.5 * np.log(entry)
-                else:
-                    R[i, j] = entry / R[j, j]
-        if not fine:
+                m[i] = m0[i]
+                for j in range(S):
+                    P[i, j] = P0[i, j]
+        _apply(H, m, h)
+        _mul(H, P, cross[n])
+        _mul_turned(H, cross[n], V)
+        if not _absorb(V, h, precision[n], shift[n], work, pull[n], weight[n], total):
             return total[0], n
-        for j in range(D):
-            for i in range(D):
-                t = L[j, i]
-                for k in range(i):
-                    t -= R[i, k] * X[k, j]
-                X[i, j] = t / R[i, i]
-        for i in range(D):
-            t = shift[n, i]
-            for k in range(D):
-                t -= precision[n, i, k] * h[k]
-            e[i] = t
-            total[0] += 0.5 * (shift[n, i] + t) * h[i]
-        for i in range(D):  # g = C e, G = C Λ
-            t = 0.0 * m[0]
-            for k in range(D):
-                for c in range(D):
-                    t += X[c, i] * X[c, k] * e[k]
-            g[i] = t
-            total[0] += 0.5 * t * e[i]
-            for j in range(D):
-                t = 0.0 * m[0]
-                for k in range(D):
-                    for c in range(D):
-                        t += X[c, i] * X[c, k] * precision[n, k, j]
-                G[i, j] = t
-        for i in range(D):
-            t = e[i]
-            for k in range(D):
-                t -= precision[n, i, k] * g[k]
-            pull[n, i] = t
-            for j in range(D):
-                t = precision[n, i, j]
-                for k in range(D):
-                    t -= precision[n, i, k] * G[k, j]
-                weight[n, i, j] = t
+        _mul(weight[n], cross[n], W)
+        for d in range(D):
+            for i in range(S):
+                m[i] += cross[n, d, i] * pull[n, d]
+        _add_turned(-1.0, cross[n], W, P)
         for i in range(S):
-            for d in range(D):
-                t = 0.0 * m[0]
-                for c in range(D):
-                    t += B[i, c] * weight[n, c, d]
-                W[i, d] = t
-                m[i] += B[i, d] * pull[n, d]
-        for i in range(S):
-            for j in range(i + 1):
-                t = P[i, j]
-                for d in range(D):
-                    t -= W[i, d] * B[j, d]
-                P[i, j] = t
-                P[j, i] = t
-        mean[n] = m
-        cov[n] = P
+            for j in range(i):
+                P[i, j] = P[j, i] = 0.5 * (P[i, j] + P[j, i])
     return total[0], -1
 
 
-@compiled_fused
+@compiled
 def backward(
     step: np.ndarray, A: np.ndarray, H: np.ndarray,
     mean: np.ndarray, cov: np.ndarray, cross: np.ndarray, pull: np.ndarray, weight: np.ndarray,
@@ -257,120 +262,73 @@ def backward(
     kind = mean.dtype
     r = np.zeros(S, kind)
     M = np.zeros((S, S), kind)  # N of the module's docstring
-    B = np.empty((S, D), kind)
-    Y = np.empty((S, D), kind)
-    Z = np.empty((S, D), kind)
     T = np.empty((S, S), kind)
     X = np.empty((S, S), kind)
-    moved = np.empty(max(S, D), kind)
+    B = np.empty((D, S), kind)
+    Y = np.empty((D, S), kind)
+    Z = np.empty((D, S), kind)
     K = np.empty((D, D), kind)
+    G = np.empty((D, D), kind)
+    g = np.empty(D, kind)
+    s = np.empty(S, kind)
     for n in range(N - 1, -1, -1):
-        P = cov[n]
+        _mul(H, cov[n], B)
+        _mul(B, M, Y)
+        _mul_turned(H, B, f_cov[n])
+        _mul_turned(Y, B, K)
+        _apply(H, mean[n], f_mean[n])
+        _apply(B, r, g)
         for d in range(D):
-            t = 0.0 * r[0]
-            for i in range(S):
-                B[i, d] = 0.0
-            for k in range(S):
-                a = H[d, k]
-                if a != 0.0:
-                    t += a * mean[n, k]
-                    for i in range(S):
-                        B[i, d] += a * P[i, k]
-            for i in range(S):
-                t += B[i, d] * r[i]
-            f_mean[n, d] = t
-        for d in range(D):
-            for i in range(S):
-                t = 0.0 * r[0]
-                for k in range(S):
-                    t += M[i, k] * B[k, d]
-                Y[i, d] = t
-        for d in range(D):
+            f_mean[n, d] += g[d]
             for c in range(d + 1):
-                t = 0.0 * r[0]
-                for k in range(S):
-                    t += H[c, k] * B[k, d] - B[k, c] * Y[k, d]
-                f_cov[n, c, d] = t
-                f_cov[n, d, c] = t
+                t = 0.5 * (f_cov[n, c, d] + f_cov[n, d, c] - K[c, d] - K[d, c])
+                f_cov[n, c, d] = f_cov[n, d, c] = t
         # back through the measurement
-        B[:] = cross[n]
+        _apply(cross[n], r, g)
         for d in range(D):
-            for i in range(S):
-                t = 0.0 * r[0]
-                for k in range(S):
-                    t += M[i, k] * B[k, d]
-                Y[i, d] = t
-        for i in range(S):
-            for d in range(D):
-                t = 0.0 * r[0]
-                for c in range(D):
-                    t += Y[i, c] * weight[n, c, d]
-                Z[i, d] = t
-        for c in range(D):
-            for d in range(D):
-                t = weight[n, c, d]
-                for a in range(D):
-                    for k in range(S):
-                        t += weight[n, c, a] * B[k, a] * Z[k, d]
-                K[c, d] = t
-        for d in range(D):
-            moved[d] = pull[n, d]
+            t = pull[n, d]
             for c in range(D):
-                for k in range(S):
-                    moved[d] -= weight[n, d, c] * B[k, c] * r[k]
-        for d in range(D):
+                t -= weight[n, d, c] * g[c]
             for i in range(S):
-                a = H[d, i]
-                if a != 0.0:
-                    r[i] += a * moved[d]
-                    for j in range(S):
-                        M[i, j] -= a * Z[j, d]
-                        M[j, i] -= a * Z[j, d]
-                    for c in range(D):
-                        for j in range(S):
-                            if H[c, j] != 0.0:
-                                M[i, j] += a * K[d, c] * H[c, j]
+                r[i] += H[d, i] * t
+        _mul(cross[n], M, Y)
+        _mul(weight[n], Y, Z)
+        _mul_turned(Z, cross[n], G)
+        _mul(G, weight[n], K)
+        for d in range(D):
+            for c in range(D):
+                K[d, c] += weight[n, d, c]
+        _add_turned(-1.0, H, Z, M)
+        _add_turned(-1.0, Z, H, M)
+        _mul(K, H, Y)
+        _add_turned(1.0, H, Y, M)
         if differentiate:
             for i in range(S):
                 for j in range(S):
                     X[i, j] = 0.5 * (r[i] * r[j] - M[i, j])
         if n == 0:
             if differentiate:
-                bar_P += X
+                for i in range(S):
+                    for j in range(S):
+                        bar_P[i, j] += X[i, j]
             break
         u = step[n]
         if differentiate:
-            P = cov[n - 1]
-            T[:] = 0.0
-            for i in range(S):
-                for k in range(S):
-                    bar_Q[u, i, k] += X[i, k]
-                    a = A[u, i, k]
-                    if a != 0.0:
-                        for j in range(S):
-                            T[i, j] += a * P[k, j]
+            _mul(A[u], cov[n - 1], T)
             for i in range(S):
                 for j in range(S):
+                    bar_Q[u, i, j] += X[i, j]
                     bar_A[u, i, j] += r[i] * mean[n - 1, j]
-                for k in range(S):
-                    a = 2.0 * X[i, k]
-                    for j in range(S):
-                        bar_A[u, i, j] += a * T[k, j]
-        # back through time: r = A'r, M = A'MA
-        moved[:] = 0.0
-        T[:] = 0.0
+            _add_turned(2.0, X, T, bar_A[u])
+        # back through time: r = A'r, N = A'NA
+        for i in range(S):
+            s[i] = 0.0
+            for j in range(S):
+                T[i, j] = 0.0
         for k in range(S):
             for i in range(S):
-                a = A[u, k, i]
-                if a != 0.0:
-                    moved[i] += a * r[k]
-                    for j in range(S):
-                        T[j, i] += a * M[k, j]  # M A
-        r[:] = moved[:S]
-        M[:] = 0.0
-        for k in range(S):
-            for i in range(S):
-                a = A[u, k, i]
-                if a != 0.0:
-                    for j in range(S):
-                        M[i, j] += a * T[k, j]
+                s[i] += A[u, k, i] * r[k]
+        _add_turned(1.0, A[u], M, T)
+        _mul(T, A[u], M)
+        for i in range(S):
+            r[i] = s[i]
