@@ -184,9 +184,7 @@ class DensePrior:
             parts.append(covariance.vjp(self.X, None, 0.5 * (block + block.T)))
         return PriorGradient(np.concatenate(parts))
 
-    def _at(
-        self, solved: _Solved, sites: Sites, cross: Sequence[Array], prior: Sequence[Array]
-    ) -> tuple[Array, Array]:
+    def _at(self, solved: _Solved, sites: Sites, cross: Sequence[Array], prior: Sequence[Array]) -> tuple[Array, Array]:
         a = solved.weights(self._K, sites.shift)
         mean = np.stack([k @ a[:, d] for d, k in enumerate(cross)], axis=1)
         X, Y = solved.factors(cross)

@@ -51,9 +51,13 @@ def _cavities(local: Local, now: Marginals, sites: Sites) -> tuple[Gaussians, Ga
     return inner, Gaussians(inner.mean, inner.cov + now.cov - now.inner)
 
 
-def visit(
-    local: Local, Y: Array, now: Marginals, sites: Sites, memory: object, damping: float
-) -> LocalUpdate:
+def likelihood_cavity(local: Local, now: Marginals, sites: Sites) -> Gaussians | None:
+    """Where the likelihood's share of the energy looks: the cavity of f, or None for the posterior itself."""
+    found = _cavities(local, now, sites)
+    return None if found is None else found[1]
+
+
+def visit(local: Local, Y: Array, now: Marginals, sites: Sites, memory: object, damping: float) -> LocalUpdate:
     """One damped update of all sites, (9).
 
     On a sparse prior, power ep divides ``t_n(u)^α`` out of q(u), not out of the marginal of f_n, and what f keeps open
@@ -114,9 +118,7 @@ def slopes(local: Local, Y: Array, now: Marginals, sites: Sites) -> Slopes:
     inner, outer = found
     alpha = local.rule.alpha
     if seen.any():
-        _, first[seen], second[seen] = model.tilted(
-            Y[seen], outer.mean[seen], outer.cov[seen], alpha, local.cubature
-        )
+        _, first[seen], second[seen] = model.tilted(Y[seen], outer.mean[seen], outer.cov[seen], alpha, local.cubature)
     spread = 0.5 * (second + first[:, :, None] * first[:, None, :]) / alpha
     reach = sites.precision @ now.inner @ sites.precision
     site = 0.5 * (alpha * pull[:, :, None] * pull[:, None, :] - sites.precision + alpha * reach)

@@ -181,9 +181,7 @@ class MarkovPrior:
         bars = self._chain.backward(filtered, differentiate=True)[2]
         total = -self._chain.log_z_gradient(tuple(np.ascontiguousarray(b.real) for b in bars))
         if slopes is not None:
-            total = total + self._chain.log_z_gradient(
-                tuple(np.ascontiguousarray(b.imag) / COMPLEX_STEP for b in bars)
-            )
+            total = total + self._chain.log_z_gradient(tuple(np.ascontiguousarray(b.imag) / COMPLEX_STEP for b in bars))
         return PriorGradient(total)
 
     def predict(self, sites: Sites, X: Array, *, joint: bool = False) -> tuple[Array, Array]:

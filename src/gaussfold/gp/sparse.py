@@ -8,6 +8,7 @@ Inducing variables are kept whitened: ``u = L v`` with ``L L' = K_uu`` and v ~ N
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, block_diag, cho_solve, cholesky, solve_triangular
@@ -34,8 +35,13 @@ class Features:
         )
 
 
-class Tied(Sites):
-    """The product of all sites as one Gaussian factor of v: precision (DM, DM) and shift (DM,)."""
+class Tied(NamedTuple):
+    """The product of all sites as one Gaussian factor of v."""
+
+    precision: Array
+    """(DM, DM)"""
+    shift: Array
+    """(DM,)"""
 
 
 def gathered(features: Features, sites: Sites) -> Tied:
@@ -127,7 +133,11 @@ class SparsePrior:
 
     def sample(self, sites: Sites, X: Array, n: int, rng: np.random.Generator) -> Array:
         """From the joint posterior."""
-        mean, cov = self.predict(sites, X, joint=True)
+        return self.sample_tied(gathered(self._mine, sites), X, n, rng)
+
+    def sample_tied(self, tied: Tied, X: Array, n: int, rng: np.random.Generator) -> Array:
+        """From the joint posterior, given the product of the sites."""
+        mean, cov = self.predict_tied(tied, X, joint=True)
         return draw(mean, cov, n, rng)
 
     def gradient(self, sites: Sites, slopes: Slopes | None) -> PriorGradient:
@@ -140,9 +150,7 @@ class SparsePrior:
 
         def through(X: Array, S: Array) -> list[Array]:
             """Column d of ``X A_n S_n`` in block d, for all n."""
-            return [
-                np.asarray(sum((X[at[d], at[c]] @ A[c]) * S[:, c, d] for c in range(D))) for d in range(D)
-            ]
+            return [np.asarray(sum((X[at[d], at[c]] @ A[c]) * S[:, c, d] for c in range(D))) for d in range(D)]
 
         minus_log_z = through(C + np.outer(m, m), sites.precision)
         bars = [minus_log_z[d] - np.outer(m[at[d]], sites.shift[:, d]) for d in range(D)]
@@ -153,8 +161,9 @@ class SparsePrior:
             w = C @ g_hat
             G_hat = np.block([[(a * G[:, d, c]) @ b.T for c, b in enumerate(A)] for d, a in enumerate(A)])
             Gamma = C @ G_hat @ C
-            direct, indirect = through(2.0 * C, G), through(
-                np.outer(w, m) + np.outer(m, w) + 2.0 * Gamma, sites.precision
+            direct, indirect = (
+                through(2.0 * C, G),
+                through(np.outer(w, m) + np.outer(m, w) + 2.0 * Gamma, sites.precision),
             )
             for d in range(D):
                 bars[d] += np.outer(m[at[d]], slopes.mean[:, d]) + direct[d]
