@@ -1,0 +1,56 @@
+"""A signal times a positive amplitude: amplitude demodulation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from gaussfold.likelihoods.base import positive
+from gaussfold.likelihoods.gaussian_noise import GaussianNoise
+from gaussfold.likelihoods.links import sigmoid, sigmoid_slope, softplus
+from gaussfold.likelihoods.normal import NormalMoments
+from gaussfold.types import ArrayLike
+
+
+@dataclass(frozen=True)
+class ProductGaussian(GaussianNoise):
+    """``y | f₁, f₂ ~ N(f₁ φ(f₂), std²)`` with φ the softplus: bayes-newton (73).
+
+    Parameters
+    ----------
+    std
+        Standard deviation of the noise, > 0. (The paper gives the variance, 0.1.)
+
+    Examples
+    --------
+    >>> ProductGaussian(std=0.5).conditional([[2.0, 0.3]]).mean
+    array([[1.7087]])
+    """
+
+    std: float
+    latents: ClassVar[int] = 2
+    outputs: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "std", positive(self.std, "std", "ProductGaussian"))
+
+    def conditional(self, F: ArrayLike) -> NormalMoments:
+        """``f₁ φ(f₂)`` and ``std²``."""
+        F = np.asarray(F, dtype=float)
+        mean = F[..., :1] * softplus(F[..., 1:])
+        return NormalMoments(mean, np.full((1,) * (F.ndim - 1) + (1, 1), self.std**2))
+
+    def conditional_slopes(self, F: ArrayLike) -> NormalMoments:
+        """``(φ, f₁ φ')``; the noise is constant."""
+        F = np.asarray(F, dtype=float)
+        slope = np.stack([softplus(F[..., 1]), F[..., 0] * sigmoid(F[..., 1])], axis=-1)
+        return self.conditional(F)._replace(mean_slope=slope[..., None, :])
+
+    def conditional_curvatures(self, F: ArrayLike) -> NormalMoments:
+        """``0``, ``φ'`` across, ``f₁ φ''``."""
+        F = np.asarray(F, dtype=float)
+        across = sigmoid(F[..., 1])
+        bend = np.stack([np.zeros_like(across), across, across, F[..., 0] * sigmoid_slope(F[..., 1])], axis=-1)
+        return self.conditional_slopes(F)._replace(mean_curvature=bend.reshape(*across.shape, 1, 2, 2))
