@@ -65,7 +65,8 @@ def fig02(context: Context) -> Result:
     if measured:
         real.draw(axes[1], measured)
         numbers["real"] = measured
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+    shown = {label: handle for ax in axes[::-1] for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(shown.values(), shown, loc="outside lower center", ncols=3)
     return Result(figure, numbers)
 
 

@@ -14,6 +14,7 @@ from experiments.sparse.baselines import AdaGrad, SampledVB
 from experiments.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
 from gaussfold.beliefs import Joint, Marginal
 from gaussfold.beliefs.cellular import Rows
+from gaussfold.dynamics import Forgetting
 from gaussfold.folding import recipe_of
 from gaussfold.likelihoods import Bernoulli
 from gaussfold.types import Array
@@ -30,13 +31,15 @@ class Learner(Protocol):
 class Belief:
     """A belief of this library under a rule, as a learner."""
 
-    def __init__(self, belief: Any, rule: str, at: str = "posterior") -> None:
+    def __init__(self, belief: Any, rule: str, at: str = "posterior", forgetting: float = 1.0) -> None:
         self.belief = belief
         self.program = recipe_of(Bernoulli("logit", "probit"), rule, at).program
+        self.dynamics = Forgetting(forgetting, belief.copy()) if forgetting < 1.0 else None
 
     def learn(self, rows: Rows, y: Array) -> Array:
         """Return the log losses before learning."""
-        return -np.asarray(self.belief.absorb_rows(rows, y, np.ones(y.size), self.program).log_predictive)
+        trace = self.belief.absorb_rows(rows, y, np.ones(y.size), self.program, self.dynamics)
+        return -np.asarray(trace.log_predictive)
 
 
 class ClosedFormADF:
@@ -86,6 +89,13 @@ METHODS: dict[str, Method] = {
     "adf-exact": Method("ADF, exact moments", _PRIOR, lambda d, s: Belief(_JOINT(d, s), "ep", "prior"), GREEN, "-", 4),
     "dimgauss": Method("DimGauss", _PRIOR, lambda d, s: Belief(_JOINT(d, s), "newton"), SKY, (0, (5, 1.5, 1, 1.5))),
     "gauss": Method("Gauss (marginal)", _PRIOR, lambda d, s: Belief(_SOLVED(d, s), "newton"), BLUE, "-"),
+    "forgetting": Method(
+        "Gauss, forgetting tuned",
+        (PRIOR, "forgetting"),
+        lambda d, s, f: Belief(_SOLVED(d, s), "newton", forgetting=f),
+        VERMILION,
+        "-",
+    ),
     "approx": Method("Gauss, one step", _PRIOR, lambda d, s: Belief(_ONE_STEP(d, s), "newton"), BLACK, (0, (1, 3))),
     "auto": Method(
         "Gauss, 8 priors mixed", (), lambda d: Belief(gf.DiagonalMixture.isotropic(d), "newton"), PURPLE, (0, (3, 2))
