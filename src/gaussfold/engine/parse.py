@@ -15,6 +15,7 @@ from gaussfold.engine.numbers import parse_number, scan_number
 from gaussfold.engine.records import (
     BAD,
     BINARY,
+    COUNT,
     ENTRIES,
     EXPECTED_BAR,
     EXPECTED_COLON,
@@ -53,6 +54,8 @@ def check_label(value: float, ok: bool, kind: int) -> tuple[float, bool]:
     """Return a label as the likelihood wants it (0 or 1 if binary), and whether it is allowed."""
     if not ok or not abs(value) <= LARGEST:
         return value, False
+    if kind == COUNT:
+        return value, value >= 0.0 and value == np.floor(value)
     if kind != BINARY:
         return value, True
     return (1.0 if value == 1.0 else 0.0), value == 1.0 or value == 0.0 or value == -1.0
@@ -82,7 +85,7 @@ def _head(
     """
     weight[row], tag[row, 0], tag[row, 1] = 1.0, 0, 0
     at = start + (buffer[start] == 45)
-    if (buffer[at] == 48 or buffer[at] == 49) and buffer[at + 1] == 32 and buffer[at + 2] == _BAR:
+    if kind != COUNT and (buffer[at] == 48 or buffer[at] == 49) and buffer[at + 1] == 32 and buffer[at + 2] == _BAR:
         value = float(buffer[at]) - 48.0  # nearly every line: one digit, a blank, the bar
         label[row] = value if at == start else 0.0 if kind == BINARY else -value
         return at + 2, 0, 0, 0

@@ -31,7 +31,7 @@ _FEW = 128
 LARGEST = 1e30  # squares and fourth powers of it are still doubles
 
 ANY, FIRST_BYTE, NAME_HASH = 0, 1, 2  # how a side of an interaction names its namespaces
-BINARY, REAL, TOKEN = 0, 1, 2  # labels: -1, 0, 1; any number; equal to a given text or not
+BINARY, REAL, TOKEN, COUNT = range(4)  # labels: -1, 0, 1; any number; equal to a given text or not; 0, 1, 2, ...
 
 
 class Options(NamedTuple):
