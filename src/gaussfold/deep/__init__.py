@@ -21,6 +21,9 @@ _HOMES = {
     "LogLikelihood": "likelihoods",
     "Prediction": "prediction",
     "Softmax": "likelihoods",
+    "cross_validate": "search",
+    "fit_together": "together",
+    "random_search": "search",
     "TrainingError": "training",
     "VIFA": "vifa",
     "log_likelihood": "likelihoods",
@@ -43,9 +46,12 @@ __all__ = [
     "Prediction",
     "Softmax",
     "TrainingError",
+    "cross_validate",
+    "fit_together",
     "layout_of",
     "load",
     "log_likelihood",
+    "random_search",
     "with_noise",
 ]
 
@@ -53,8 +59,10 @@ if TYPE_CHECKING:
     from gaussfold.deep.likelihoods import LearnedGaussian, LogLikelihood, Softmax, log_likelihood, with_noise
     from gaussfold.deep.posterior import MultiPosterior, Posterior, load
     from gaussfold.deep.prediction import Prediction
+    from gaussfold.deep.search import cross_validate, random_search
     from gaussfold.deep.slang import SLANG
     from gaussfold.deep.swag import SWAG, FactorIterates, MultiSWAG
+    from gaussfold.deep.together import fit_together
     from gaussfold.deep.training import TrainingError
     from gaussfold.deep.trees import Layout, layout_of
     from gaussfold.deep.vifa import VIFA
