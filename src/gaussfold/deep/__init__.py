@@ -21,8 +21,10 @@ _HOMES = {
     "LogLikelihood": "likelihoods",
     "Prediction": "prediction",
     "Softmax": "likelihoods",
-    "cross_validate": "search",
     "fit_together": "together",
+    "Choice": "search",
+    "LogUniform": "search",
+    "Search": "search",
     "random_search": "search",
     "TrainingError": "training",
     "VIFA": "vifa",
@@ -33,6 +35,9 @@ _HOMES = {
 }
 
 __all__ = [
+    "Choice",
+    "LogUniform",
+    "Search",
     "SLANG",
     "SWAG",
     "VIFA",
@@ -46,7 +51,6 @@ __all__ = [
     "Prediction",
     "Softmax",
     "TrainingError",
-    "cross_validate",
     "fit_together",
     "layout_of",
     "load",
@@ -59,7 +63,7 @@ if TYPE_CHECKING:
     from gaussfold.deep.likelihoods import LearnedGaussian, LogLikelihood, Softmax, log_likelihood, with_noise
     from gaussfold.deep.posterior import MultiPosterior, Posterior, load
     from gaussfold.deep.prediction import Prediction
-    from gaussfold.deep.search import cross_validate, random_search
+    from gaussfold.deep.search import Choice, LogUniform, Search, random_search
     from gaussfold.deep.slang import SLANG
     from gaussfold.deep.swag import SWAG, FactorIterates, MultiSWAG
     from gaussfold.deep.together import fit_together
