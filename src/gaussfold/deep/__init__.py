@@ -9,6 +9,10 @@ import importlib
 from typing import TYPE_CHECKING
 
 _HOMES = {
+    "FactorIterates": "swag",
+    "MultiSWAG": "swag",
+    "SLANG": "slang",
+    "SWAG": "swag",
     "LRVGA": "lrvga",
     "Layout": "trees",
     "MultiPosterior": "posterior",
@@ -26,11 +30,15 @@ _HOMES = {
 }
 
 __all__ = [
+    "SLANG",
+    "SWAG",
     "VIFA",
+    "FactorIterates",
     "Layout",
     "LearnedGaussian",
     "LogLikelihood",
     "MultiPosterior",
+    "MultiSWAG",
     "Posterior",
     "Prediction",
     "Softmax",
@@ -45,6 +53,8 @@ if TYPE_CHECKING:
     from gaussfold.deep.likelihoods import LearnedGaussian, LogLikelihood, Softmax, log_likelihood, with_noise
     from gaussfold.deep.posterior import MultiPosterior, Posterior, load
     from gaussfold.deep.prediction import Prediction
+    from gaussfold.deep.slang import SLANG
+    from gaussfold.deep.swag import SWAG, FactorIterates, MultiSWAG
     from gaussfold.deep.training import TrainingError
     from gaussfold.deep.trees import Layout, layout_of
     from gaussfold.deep.vifa import VIFA
