@@ -35,20 +35,20 @@ _HOMES = {
 }
 
 __all__ = [
-    "Choice",
-    "LogUniform",
-    "Search",
     "SLANG",
     "SWAG",
     "VIFA",
+    "Choice",
     "FactorIterates",
     "Layout",
     "LearnedGaussian",
     "LogLikelihood",
+    "LogUniform",
     "MultiPosterior",
     "MultiSWAG",
     "Posterior",
     "Prediction",
+    "Search",
     "Softmax",
     "TrainingError",
     "fit_together",
