@@ -66,7 +66,7 @@ def batch_rows(seed: int, first: int, count: int, rows: int, size: int) -> np.nd
 
 
 def _block(seed: int, block: int, group: int, rows: int) -> np.ndarray:
-    order = np.broadcast_to(np.arange(rows, dtype=np.int32), (group, rows))
+    order = np.broadcast_to(np.arange(rows), (group, rows))  # 64 bits: NumPy shuffles them faster than 32
     return np.random.default_rng([seed, block]).permuted(order, axis=1)
 
 

@@ -35,7 +35,7 @@ class Method:
     ) -> None:
         if not callable(log_likelihood):
             msg = f"log_likelihood: {type(log_likelihood).__name__}; a function of (params, batch) is needed"
-            raise TypeError(msg)
+            raise ValueError(msg)  # noqa: TRY004 - every bad argument is one kind of error
         self.layout: Layout = layout_of(params)
         self.log_likelihood = log_likelihood
         self.batch_size = batch_size
@@ -71,6 +71,23 @@ class Method:
     @property
     def _batches_per_step(self) -> int:
         return 1
+
+    @property
+    def _longest_chunk(self) -> int:
+        return 1 << 10
+
+    def _forget(self) -> None:
+        """Forget what was collected outside of the variables."""
+
+    def _collected(self) -> dict[str, np.ndarray]:
+        """What was collected outside of the variables, as named arrays."""
+        return {}
+
+    def _recollect(self, arrays: dict[str, np.ndarray]) -> None:
+        """Undo :meth:`_collected`."""
+
+    def _collect(self, inner: Any) -> None:
+        """Look at the variables after a chunk."""
 
     @property
     def _draws_per_step(self) -> int:
@@ -137,6 +154,7 @@ class Method:
         total = self._length(epochs, steps, rows, size)
         if not resume or self._state is None:
             state, self._losses = training.start(self._initial()), []
+            self._forget()
         else:
             state = self._state | {"failed": jnp.asarray(-1, dtype=jnp.int32), "bad": jnp.asarray(0, dtype=jnp.int32)}
         self._state = state
@@ -159,7 +177,10 @@ class Method:
         program, hyper = self._program(), self._hyper(rows, size)
         assert self._state is not None
         per_step, drawn = self._batches_per_step, self._draws_per_step
-        length = training.chunk_length(20 * drawn + 4 * per_step * size * 50, total - int(self._state["step"]))
+        length = min(
+            training.chunk_length(20 * drawn + 200 * per_step * size, total - int(self._state["step"])),
+            self._longest_chunk,
+        )
         early = length * drawn <= 1 << 22
 
         def chunk(at: int) -> tuple[Any, int]:
@@ -180,6 +201,7 @@ class Method:
                 )
                 index, following = chunk(step + count)  # while the chunk runs
                 done, failed = int(state["step"]), int(state["failed"])
+                self._collect(state["inner"])
                 self._state = state
                 seen = np.asarray(losses, dtype=np.float64)[: done - step]
                 self._losses.append(seen)
@@ -202,7 +224,7 @@ class Method:
         if self._state is None:
             msg = "save: nothing has been learned yet; call fit(data) first"
             raise ValueError(msg)
-        arrays = named_arrays(self._state) | {"losses": self.losses}
+        arrays = named_arrays(self._state) | {"losses": self.losses} | self._collected()
         store.save(TrainingState(self.kind, self._settings(), self.layout, arrays), path)
 
     def restore(self, path: str | os.PathLike[str]) -> Self:
@@ -219,6 +241,7 @@ class Method:
                 raise ValueError(msg)
         self._state = filled(jax.eval_shape(lambda: training.start(self._initial())), found.arrays)
         self._losses = [found.arrays["losses"]]
+        self._recollect(found.arrays)
         return self
 
 

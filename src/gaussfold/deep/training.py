@@ -78,9 +78,12 @@ def run_chunk(
 
 
 def chunk_length(work: int, steps: int) -> int:
-    """Steps per chunk, a power of two, for about a tenth of a second at ``work`` operations a step."""
+    """Steps per chunk, a power of two, for about a tenth of a second at ``work`` operations a step.
+
+    Short trainings do not get chunks below 128 for their own sake: one compiled function serves them all.
+    """
     length = 1 << int(np.clip(np.log2(2e8 / max(work, 1)), 0, 10))
-    while length > 1 and length // 2 >= steps:
+    while length > 128 and length // 2 >= steps:
         length //= 2
     return length
 
