@@ -21,6 +21,11 @@ _HOMES = {
     "LogLikelihood": "likelihoods",
     "Prediction": "prediction",
     "Softmax": "likelihoods",
+    "fit_together": "together",
+    "Choice": "search",
+    "LogUniform": "search",
+    "Search": "search",
+    "random_search": "search",
     "TrainingError": "training",
     "VIFA": "vifa",
     "log_likelihood": "likelihoods",
@@ -33,19 +38,24 @@ __all__ = [
     "SLANG",
     "SWAG",
     "VIFA",
+    "Choice",
     "FactorIterates",
     "Layout",
     "LearnedGaussian",
     "LogLikelihood",
+    "LogUniform",
     "MultiPosterior",
     "MultiSWAG",
     "Posterior",
     "Prediction",
+    "Search",
     "Softmax",
     "TrainingError",
+    "fit_together",
     "layout_of",
     "load",
     "log_likelihood",
+    "random_search",
     "with_noise",
 ]
 
@@ -53,8 +63,10 @@ if TYPE_CHECKING:
     from gaussfold.deep.likelihoods import LearnedGaussian, LogLikelihood, Softmax, log_likelihood, with_noise
     from gaussfold.deep.posterior import MultiPosterior, Posterior, load
     from gaussfold.deep.prediction import Prediction
+    from gaussfold.deep.search import Choice, LogUniform, Search, random_search
     from gaussfold.deep.slang import SLANG
     from gaussfold.deep.swag import SWAG, FactorIterates, MultiSWAG
+    from gaussfold.deep.together import fit_together
     from gaussfold.deep.training import TrainingError
     from gaussfold.deep.trees import Layout, layout_of
     from gaussfold.deep.vifa import VIFA
