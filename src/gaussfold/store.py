@@ -61,6 +61,7 @@ KINDS: dict[str, str] = {
     "FactorGaussian": "gaussfold.beliefs.factor",
     "Posterior": "gaussfold.deep.posterior",
     "StreamModel": "gaussfold.cli.model",
+    "LRVGA": "gaussfold.deep.lrvga",
     "LowRankGaussian": "gaussfold.beliefs.lowrank",
     "StreamingClassifier": "gaussfold.estimators",
     "StreamingFactorAnalysis": "gaussfold.estimators.factor_analysis",

@@ -24,6 +24,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "LRVGA",
     "Layout",
     "LearnedGaussian",
     "LogLikelihood",
@@ -39,6 +40,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from gaussfold.deep.likelihoods import LearnedGaussian, LogLikelihood, Softmax, log_likelihood, with_noise
+    from gaussfold.deep.lrvga import LRVGA
     from gaussfold.deep.posterior import MultiPosterior, Posterior, load
     from gaussfold.deep.prediction import Prediction
     from gaussfold.deep.trees import Layout, layout_of
