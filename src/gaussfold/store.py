@@ -62,6 +62,7 @@ KINDS: dict[str, str] = {
     "Posterior": "gaussfold.deep.posterior",
     "TrainingState": "gaussfold.deep.state",
     "StreamModel": "gaussfold.cli.model",
+    "LRVGA": "gaussfold.deep.lrvga",
     "LowRankGaussian": "gaussfold.beliefs.lowrank",
     "StreamingClassifier": "gaussfold.estimators",
     "StreamingFactorAnalysis": "gaussfold.estimators.factor_analysis",
