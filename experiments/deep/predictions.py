@@ -7,9 +7,7 @@ from the evidence of their training rows (scikit-learn's ``BayesianRidge``).
 
 from __future__ import annotations
 
-import json
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +15,16 @@ import numpy as np
 from sklearn.linear_model import BayesianRidge
 
 from experiments import style
-from experiments.deep import predictors
-from experiments.deep.predictors import MODELS, Problem
+from experiments.deep.predictors import MODELS, Problem, fit_all
 from experiments.deep.problems import NAMES, mean_and_error, uci
 from experiments.registry import Context, Result
 from gaussfold.deep.search import LogUniform, random_search
 
 SPACE = {"noise": LogUniform(0.03, 0.5), "precision": LogUniform(0.2, 10.0)}
-TRIALS, FOLDS = 10, 2
+TRIALS, FOLDS, EPOCHS = 8, 3, 120.0
 
-FITS: dict[str, Any] = {
-    "VIFA": predictors.vifa,
-    "SLANG": predictors.slang,
-    "SWAG": predictors.iterates,
-    "online FA": partial(predictors.iterates, analysis=True),
-    "L-RVGA": predictors.one_pass,
-}
-COLUMNS = [*((method, "NN") for method in FITS), *((method, "LR") for method in ("VIFA", "SLANG", "L-RVGA"))]
+NETWORKS = ("VIFA", "SLANG", "SWAG", "online FA", "L-RVGA")
+COLUMNS = [*((method, "NN") for method in NETWORKS), *((method, "LR") for method in ("VIFA", "SLANG", "L-RVGA"))]
 
 THESIS: dict[str, dict[str, dict[str, list[float]]]] = {
     "NMLL": {
@@ -52,20 +43,34 @@ THESIS: dict[str, dict[str, dict[str, list[float]]]] = {
 """Mean and median over the splits."""
 
 
-def searched(X: np.ndarray, y: np.ndarray, seed: int, context: Context, results: Path | None) -> tuple[Any, float]:
+def searched(X: np.ndarray, y: np.ndarray, seed: int, quick: bool, results: Path | None) -> tuple[Any, float]:
     """Best settings of VIFA with the network on these training rows, and the seconds it took to find them."""
-    model = MODELS["NN"]
+    apply = MODELS["NN"].apply
     kept, held = len(y) - -(-len(y) // FOLDS), -(-len(y) // FOLDS)
 
-    def evaluate(settings: dict[str, Any], train: Any, held_out: Any) -> np.ndarray:
-        problem = Problem(train[0][:kept], train[1][:kept], settings["noise"])  # folds of one size: one compilation
-        posterior = predictors.vifa(model, problem, settings["precision"], seed, 10.0 if context.quick else 120.0)
-        filled = np.resize(np.arange(len(held_out[1])), held)
-        return -problem.score(posterior, model.apply, held_out[0][filled], held_out[1][filled])[0][: len(held_out[1])]
+    def evaluate(settings: dict[str, Any], trains: Any, held_outs: Any) -> list[Any]:
+        # folds of one size, so that they train side by side: at most one row is left out
+        problems = [Problem(train[0][:kept], train[1][:kept], settings["noise"]) for train in trains]
+        precisions, seeds = [settings["precision"]] * FOLDS, [seed] * FOLDS
+        posteriors = fit_all("VIFA", "NN", problems, precisions, seeds, 10.0 if quick else EPOCHS)
+        scores = []
+        for problem, posterior, (inputs, targets) in zip(problems, posteriors, held_outs, strict=True):
+            if posterior is None:
+                return [-np.inf]
+            filled = np.resize(np.arange(len(targets)), held)
+            scores.append(-problem.score(posterior, apply, inputs[filled], targets[filled])[0][: len(targets)])
+        return scores
 
-    trials = 2 if context.quick else TRIALS
     found = random_search(
-        evaluate, SPACE, (X, y), trials=trials, folds=FOLDS, seed=seed, results=results, progress=False
+        evaluate,
+        SPACE,
+        (X, y),
+        trials=2 if quick else TRIALS,
+        folds=FOLDS,
+        together=True,
+        seed=seed,
+        results=results,
+        progress=False,
     )
     return found.best.settings, found.seconds
 
@@ -77,73 +82,82 @@ def evidence(X: np.ndarray, y: np.ndarray) -> dict[str, float]:
     return {"noise": float(model.alpha_**-0.5), "precision": float(model.lambda_)}
 
 
-def split(name: str, number: int, context: Context, folder: Path | None) -> dict[str, Any]:
-    """All posteriors on one split of one data set."""
-    data = uci(name)
-    train, test = data["train_idx"][number], data["test_idx"][number]
-    X, y = data["X"][train], data["y"][train]
-    results = None if folder is None else folder / f"search-{name}-{number}.jsonl"
-    best, seconds = searched(X, y, number, context, results)
-    row: dict[str, Any] = {"split": number, "settings": best, "search_seconds": seconds, "posteriors": {}}
-    for method, kind in COLUMNS:
-        if context.quick and method in ("online FA", "L-RVGA"):
-            continue
-        settings = best if kind == "NN" else evidence(X, y)
-        problem, model = Problem(X, y, settings["noise"]), MODELS[kind]
-        started = time.perf_counter()
-        posterior = FITS[method](model, problem, settings["precision"], number)
-        spent = time.perf_counter() - started
-        losses, squares = problem.score(posterior, model.apply, data["X"][test], data["y"][test])
-        row["posteriors"][f"{method}-{kind}"] = {
-            "NMLL": float(losses.mean()),
-            "RMSE": float(np.sqrt(squares.mean())),
-            "seconds": spent,
-        }
-    return row
-
-
-def rows_of(name: str, context: Context, splits: int) -> list[dict[str, Any]]:
-    """Splits of a data set; finished ones are kept in ``output/`` so that a long run can be interrupted."""
-    if context.quick:
-        return [split(name, number, context, None) for number in range(splits)]
-    folder = Path("output") / "deep"
+def chosen(name: str, context: Context, splits: int) -> list[dict[str, Any]]:
+    """Settings of every split; searches are kept in ``output/``, so that a long run can be interrupted."""
+    data, folder = uci(name), Path("output") / "deep"
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"table5.2-{name}.jsonl"
-    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
-    for number in range(len(rows), splits):
-        rows.append(split(name, number, context, folder))
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(rows[-1]) + "\n")
+    rows = []
+    for number in context.track(range(splits), f"searches, {NAMES[name]}"):
+        X, y = (data[key][data["train_idx"][number]] for key in ("X", "y"))
+        file = None if context.quick else folder / f"search-{name}-{number}.jsonl"
+        best, seconds = searched(X, y, number, context.quick, file)
+        rows.append({"NN": best, "LR": evidence(X, y), "search_seconds": seconds})
     return rows
+
+
+def posteriors(name: str, settings: list[dict[str, Any]], quick: bool) -> dict[str, dict[str, list[float]]]:
+    """NMLL and RMSE of every posterior on the test rows of each split, and the seconds of a fit."""
+    data, found = uci(name), {}
+    for method, kind in COLUMNS:
+        if quick and method in ("online FA", "L-RVGA"):
+            continue
+        numbers = range(len(settings))
+        train = [data["train_idx"][number] for number in numbers]
+        problems = [
+            Problem(data["X"][rows], data["y"][rows], each[kind]["noise"])
+            for rows, each in zip(train, settings, strict=True)
+        ]
+        started = time.perf_counter()
+        precisions = [each[kind]["precision"] for each in settings]
+        fits = fit_all(method, kind, problems, precisions, list(numbers), EPOCHS)
+        seconds = (time.perf_counter() - started) / len(settings)
+        scores = [
+            problem.score(fit, MODELS[kind].apply, data["X"][rows], data["y"][rows])
+            for problem, fit, rows in zip(problems, fits, data["test_idx"], strict=False)
+        ]
+        found[f"{method}-{kind}"] = {
+            "NMLL": [float(losses.mean()) for losses, _ in scores],
+            "RMSE": [float(np.sqrt(squares.mean())) for _, squares in scores],
+            "seconds": [seconds] * len(settings),
+        }
+    return found
 
 
 def table52(context: Context) -> Result:
     """The whole table."""
     names = ("yacht",) if context.quick else tuple(NAMES)
-    found = {name: rows_of(name, context, 2 if context.quick else 20) for name in context.track(names, "data sets")}
-    table: dict[str, Any] = {}
-    for name, rows in found.items():
-        table[name] = {
+    splits = 2 if context.quick else 20
+    settings = {name: chosen(name, context, splits) for name in names}
+    found = {name: posteriors(name, settings[name], context.quick) for name in context.track(names, "data sets")}
+    table = {
+        name: {
             column: {
                 metric: {
-                    "mean_and_standard_error": mean_and_error([row["posteriors"][column][metric] for row in rows]),
-                    "median": float(np.median([row["posteriors"][column][metric] for row in rows])),
+                    "mean_and_standard_error": mean_and_error(row[metric]),
+                    "median": float(np.median(row[metric])),
+                }
+                    "mean_and_standard_error": mean_and_error(row[metric]),
+                    "median": float(np.median(row[metric])),
                 }
                 for metric in ("NMLL", "RMSE")
             }
-            | {"seconds_per_fit": float(np.mean([row["posteriors"][column]["seconds"] for row in rows]))}
-            for column in rows[0]["posteriors"]
+            | {"seconds_per_fit": row["seconds"][0]}
+            for column, row in columns.items()
         }
+        for name, columns in found.items()
+    }
     seconds = {
-        name: sum(row["search_seconds"] + sum(p["seconds"] for p in row["posteriors"].values()) for row in rows)
-        for name, rows in found.items()
+        name: sum(row["search_seconds"] for row in settings[name])
+        + sum(sum(row["seconds"]) for row in found[name].values())
+        for name in names
     }
     numbers = {
         "settings": f"K = 1, M = 10, L = 4, 120 epochs, Adam 0.01; {TRIALS} trials of {FOLDS}-fold cross-validation",
         "table": table,
         "thesis_mean_and_median": THESIS,
         "verdicts": {name: verdict(name, table[name]) for name in table},
-        "chosen": {name: [row["settings"] for row in rows] for name, rows in found.items()},
+        "chosen": settings,
+        "splits": found,
         "seconds": seconds,
         "total_seconds": sum(seconds.values()),
     }
@@ -174,14 +188,14 @@ def verdict(name: str, columns: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
-def _figure(found: dict[str, list[dict[str, Any]]], table: dict[str, Any]) -> Any:
+def _figure(found: dict[str, dict[str, Any]], table: dict[str, Any]) -> Any:
     figure = style.canvas(12.0, 6.4)
     axes = figure.subplots(2, len(found), squeeze=False)
-    for column, (name, rows) in enumerate(found.items()):
+    for column, (name, columns) in enumerate(found.items()):
         for ax, metric in zip(axes[:, column], ("NMLL", "RMSE"), strict=True):
-            labels = list(rows[0]["posteriors"])[::-1]
+            labels = list(columns)[::-1]
             for at, label in enumerate(labels):
-                values = [row["posteriors"][label][metric] for row in rows]
+                values = columns[label][metric]
                 mean, error = table[name][label][metric]["mean_and_standard_error"]
                 ax.plot(values, np.full(len(values), at), ".", ms=4, color=style.LIGHT, zorder=1)
                 color = style.BLUE if label.endswith("NN") else style.ORANGE

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 import gaussfold as gf
@@ -58,54 +57,39 @@ class Problem:
         return np.array([np.log(unit) - found.log_prob(targets), (unit * (found.mean - targets)) ** 2])
 
 
-def vifa(model: Model, problem: Problem, precision: float, seed: int, epochs: float = 120.0, rate: float = 0.01) -> Any:
-    """The thesis's settings: K = 1, M = 10, L = 4, 120 epochs, Adam."""
-    params = model.params(problem.train.X.shape[1] - 1, seed)
-    method = deep.VIFA(
+def vifa(model: Model, problem: Problem, precision: float, seed: int) -> Any:
+    """The thesis's settings: K = 1, M = 10, L = 4, Adam; to be trained for 120 epochs."""
+    return deep.VIFA(
         model.log_likelihood,
-        params,
+        model.params(problem.train.X.shape[1] - 1, seed),
         rank=1,
         prior_precision=precision,
         n_samples=4,
         batch_size=10,
-        learning_rate=rate,
+        learning_rate=0.01,
         seed=seed,
     )
-    return method.fit(tuple(problem.train), epochs=epochs)
 
 
-def slang(model: Model, problem: Problem, precision: float, seed: int, epochs: float = 120.0) -> Any:
-    """K = 1, four networks a step, batches of 32."""
-    params = model.params(problem.train.X.shape[1] - 1, seed)
-    total = max(1, round(epochs * (len(problem.train.y) // 32)))
-    method = deep.SLANG(
+def slang(model: Model, problem: Problem, precision: float, seed: int) -> Any:
+    """K = 1, two networks a step, batches of 32; the Gauss-Newton matrix in place of squared gradients."""
+    return deep.SLANG(
         model.log_likelihood,
-        params,
+        model.params(problem.train.X.shape[1] - 1, seed),
         rank=1,
         prior_precision=precision,
-        n_samples=4,
+        n_samples=2,
         batch_size=32,
-        learning_rate=_Decay(0.05, total),
-        precision_rate=0.05,
+        learning_rate=0.02,
+        precision_rate=0.02,
         momentum=0.9,
+        curvature="gauss-newton",
         seed=seed,
     )
-    return method.fit(tuple(problem.train), steps=total)
-
-
-class _Decay(NamedTuple):
-    """From a rate down to a hundredth of it, over so many steps; equal ones share a compilation."""
-
-    rate: float
-    steps: int
-
-    def __call__(self, step: Any) -> Any:
-        return self.rate * jnp.exp(-4.6 * step / self.steps)
 
 
 def iterates(model: Model, problem: Problem, precision: float, seed: int, *, analysis: bool = False) -> Any:
     """SWAG, or the factor analysis of all iterates: 100 epochs of training, 20 of collecting."""
-    params = model.params(problem.train.X.shape[1] - 1, seed)
     per_epoch = len(problem.train.y) // 10
     options = {
         "prior_precision": precision,
@@ -115,18 +99,48 @@ def iterates(model: Model, problem: Problem, precision: float, seed: int, *, ana
         "burn_in": 100 * per_epoch,
         "seed": seed,
     }
+    params = model.params(problem.train.X.shape[1] - 1, seed)
     if analysis:
-        found = deep.FactorIterates(model.log_likelihood, params, rank=5, every=4, **options)
-    else:
-        found = deep.SWAG(model.log_likelihood, params, rank=10, every=per_epoch, **options)
-    return found.fit(tuple(problem.train), steps=120 * per_epoch)
+        return deep.FactorIterates(model.log_likelihood, params, rank=5, every=4, **options)
+    return deep.SWAG(model.log_likelihood, params, rank=10, every=per_epoch, **options)
+
+
+def factor_analysis(model: Model, problem: Problem, precision: float, seed: int) -> Any:
+    """Factor analysis of all iterates."""
+    return iterates(model, problem, precision, seed, analysis=True)
 
 
 def one_pass(model: Model, problem: Problem, precision: float, seed: int) -> Any:
-    """L-RVGA: every row once, no learning rate."""
-    params = model.params(problem.train.X.shape[1] - 1, seed)
+    """L-RVGA: every row once, no learning rate; returns the posterior."""
     method = deep.LRVGA(
-        model.apply, UNIT, params, rank=10, prior_std=precision**-0.5, n_samples=10, block_size=10, seed=seed
+        model.apply,
+        UNIT,
+        model.params(problem.train.X.shape[1] - 1, seed),
+        rank=10,
+        prior_std=precision**-0.5,
+        n_samples=10,
+        block_size=10,
+        seed=seed,
     )
     order = np.random.default_rng([seed, 3]).permutation(len(problem.train.y))
     return method.fit(problem.train.X[order], problem.train.y[order])
+
+
+MAKERS: dict[str, Callable[[Model, Problem, float, int], Any]] = {
+    "VIFA": vifa,
+    "SLANG": slang,
+    "SWAG": iterates,
+    "online FA": factor_analysis,
+}
+
+
+def fit_all(
+    name: str, kind: str, problems: Sequence[Problem], precisions: Sequence[float], seeds: Sequence[int], epochs: float
+) -> list[Any]:
+    """Posteriors of one method on several problems of one size, side by side."""
+    model = MODELS[kind]
+    each = list(zip(problems, precisions, seeds, strict=True))
+    if name == "L-RVGA":
+        return [one_pass(model, *given) for given in each]
+    methods = [MAKERS[name](model, *given) for given in each]
+    return deep.fit_together(methods, [tuple(problem.train) for problem in problems], epochs=epochs, progress=False)
