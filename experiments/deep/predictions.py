@@ -136,9 +136,6 @@ def table52(context: Context) -> Result:
                     "mean_and_standard_error": mean_and_error(row[metric]),
                     "median": float(np.median(row[metric])),
                 }
-                    "mean_and_standard_error": mean_and_error(row[metric]),
-                    "median": float(np.median(row[metric])),
-                }
                 for metric in ("NMLL", "RMSE")
             }
             | {"seconds_per_fit": row["seconds"][0]}
