@@ -116,3 +116,19 @@ _LOWRANK = {
     "thesis-fig4.1": ("Thesis figures 4.1, B.1 and tables B.1, B.2: streaming factor analysis", "covariances:thesis"),
 }
 EXPERIMENTS |= {name: Experiment(name, title, f"experiments.lowrank.{to}") for name, (title, to) in _LOWRANK.items()}
+
+_DEEP = {
+    "thesis-fig5.1": ("Thesis figure 5.1 and table 5.1: VIFA and the exact posterior in the plane", "linear:fig51"),
+    "thesis-fig5.2": (
+        "Thesis figures 5.2, 5.3, B.4, B.5 and table B.6: VIFA and exact ridge",
+        "linear:fig52",
+    ),
+    "thesis-figB.2": ("Thesis figures B.2, B.3 and table B.3: SGD iterates are no posterior samples", "descent:figb2"),
+    "thesis-table5.2": ("Thesis table 5.2: predictions on four UCI data sets, 20 splits", "predictions:table52"),
+    "deep-digits": (
+        "Digits: accuracy, calibration and out-of-distribution entropy",
+        "digits:compare",
+    ),
+    "deep-networks": ("A convolutional and an attention network with a posterior", "digits:networks"),
+}
+EXPERIMENTS |= {name: Experiment(name, title, f"experiments.deep.{to}") for name, (title, to) in _DEEP.items()}

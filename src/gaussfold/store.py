@@ -63,6 +63,7 @@ KINDS: dict[str, str] = {
     "TrainingState": "gaussfold.deep.state",
     "GaussianProcess": "gaussfold.gp",
     "StreamModel": "gaussfold.cli.model",
+    "LRVGA": "gaussfold.deep.lrvga",
     "LowRankGaussian": "gaussfold.beliefs.lowrank",
     "StreamingClassifier": "gaussfold.estimators",
     "StreamingFactorAnalysis": "gaussfold.estimators.factor_analysis",
