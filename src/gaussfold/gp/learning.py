@@ -153,7 +153,7 @@ class _Problem:
 def learn(
     model: GaussianProcess, optimizer: str = "lbfgs", *, max_iter: int, fixed: Sequence[str], learn_inducing: bool
 ) -> Learned:
-    """Minimise the energy over the free hyperparameters (and the inducing inputs), leaving the model at the best found."""
+    """Minimise the energy over the free hyperparameters (and the inducing inputs); the model stays at the best found."""
     if optimizer != "lbfgs":
         msg = f"optimizer={optimizer!r}: allowed is 'lbfgs'"
         raise ValueError(msg)
