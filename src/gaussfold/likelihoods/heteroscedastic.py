@@ -34,7 +34,10 @@ class HeteroscedasticGaussian(GaussianNoise):
         return np.asarray(np.where(missing, 0.0, value))
 
     def derivatives(self, Y: ArrayLike, F: ArrayLike) -> tuple[Array, Array]:
-        """With ``k = φ'/φ``: gradient ``(r/φ, (r² - 1) k)``; Hessian ``-1/φ²``, ``-2rk/φ`` across, ``(r² - 1) φ''/φ - (3r² - 1) k²``."""
+        """Gradient ``(r/φ, (r² - 1) k)``, ``k = φ'/φ``.
+
+        The Hessian has ``-1/φ²`` and ``(r² - 1) φ''/φ - (3r² - 1) k²`` on the diagonal, ``-2rk/φ`` across.
+        """
         residual, scale, F, missing = _parts(Y, F)
         rate = sigmoid(F[..., 1]) / scale
         square = residual**2
