@@ -48,4 +48,6 @@ def marginals(mean, cov, latents):
 
 def flat_sites(rows, latents, precision=0.01):
     """The authors' start: mean 0, covariance 100 I."""
-    return Sites(np.broadcast_to(precision * np.eye(latents), (rows, latents, latents)).copy(), np.zeros((rows, latents)))
+    return Sites(
+        np.broadcast_to(precision * np.eye(latents), (rows, latents, latents)).copy(), np.zeros((rows, latents))
+    )

@@ -1,4 +1,4 @@
-"""A likelihood from one function, ``log_prob(y, f)``: the rest by automatic differentiation and cubature (needs JAX)."""
+"""A likelihood from one function, ``log_prob(y, f)``: the rest by automatic differentiation and cubature (JAX)."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class CustomLikelihood(VectorLikelihood):
 
     Notes
     -----
-    A row in which some but not all outputs are missing reaches ``log_prob`` with NaN in it: the function has to deal with
-    that itself. A function cannot be saved, so :meth:`config` refuses.
+    A row in which some but not all outputs are missing reaches ``log_prob`` with NaN in it: the function has to deal
+    with that itself. A function cannot be saved, so :meth:`config` refuses.
     """
 
     def __init__(
@@ -171,8 +171,8 @@ class CustomLikelihood(VectorLikelihood):
     def _of_latents(self, name: str, F: ArrayLike) -> tuple[Array, ...]:
         if name not in self._compiled:
             msg = (
-                f"{self!r} has no conditional moments, which taylor, pl, pl2, Gauss-Newton and predictions of y need; give "
-                "conditional=lambda f: (mean, covariance), or labels= for a discrete output"
+                f"{self!r} has no conditional moments, which taylor, pl, pl2, Gauss-Newton and predictions of y need; "
+                "give conditional=lambda f: (mean, covariance), or labels= for a discrete output"
             )
             raise ValueError(msg)
         F = np.asarray(F, dtype=float)

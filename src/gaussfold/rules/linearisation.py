@@ -77,8 +77,8 @@ class PL:
 class PL2:
     """Second-order posterior linearisation, bayes-newton (45): derivatives of log N(y | E ν, Ω), with Ω moving too.
 
-    Where the noise depends on the latents this sees it, and :class:`PL` does not. It is offered for sites that are visited again
-    (Gaussian processes), not for streams.
+    Where the noise depends on the latents this sees it, and :class:`PL` does not. It is offered for sites that
+    are visited again (Gaussian processes), not for streams.
     """
 
     name: ClassVar[str] = "pl2"

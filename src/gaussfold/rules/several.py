@@ -55,8 +55,8 @@ def local_update(
     """Look at every posterior marginal N(mean, cov) and move the sites there: (9) with step ``damping`` = ρ.
 
     Power ep looks at the cavity, posterior / site^α, made here from ``sites`` unless ``cavity`` gives it (a sparse
-    prior has other cavities). Rows whose outputs are all NaN get the site that says nothing. Memory is the last update's, or
-    None at first.
+    prior has other cavities). Rows whose outputs are all NaN get the site that says nothing. Memory is the last
+    update's, or None at first.
     """
     model = as_vector(likelihood)
     seen = np.asarray(~np.isnan(Y).all(axis=1))
