@@ -28,7 +28,7 @@ def covariances_of(covariance: Any, latents: int) -> tuple[Covariance, ...]:
         return (covariance,) * latents
     if not isinstance(covariance, Sequence) or not all(isinstance(c, Covariance) for c in covariance):
         msg = (
-            f"covariance={covariance!r}: give a covariance such as gaussfold.gp.Matern32(variance=1.0, lengthscale=1.0), "
+            f"covariance={covariance!r}: give a covariance such as gaussfold.gp.Matern32(1.0, lengthscale=2.0), "
             "or a list with one per latent"
         )
         raise ValueError(msg)
@@ -117,7 +117,10 @@ def inducing_of(inducing: Any, X: Array, rng: np.random.Generator) -> Array:
         inducing = min(100, len(X))
     if np.ndim(inducing) == 0:
         if isinstance(inducing, bool) or not isinstance(inducing, int | np.integer) or inducing < 1:
-            msg = f"inducing={inducing!r}: the number of inducing inputs is a whole number of at least 1, or give them as an array"
+            msg = (
+                f"inducing={inducing!r}: the number of inducing inputs is a whole number of at least 1; "
+                "or give the inputs as an array"
+            )
             raise ValueError(msg)
         return _spread(X, int(inducing), rng)
     Z = inputs(inducing, "inducing", may_be_empty=True)
@@ -142,4 +145,4 @@ def _spread(X: Array, count: int, rng: np.random.Generator) -> Array:
     for _ in range(count - 1):
         chosen.append(int(rng.choice(len(distinct), p=nearest / nearest.sum())))
         nearest = np.minimum(nearest, ((scaled - scaled[chosen[-1]]) ** 2).sum(axis=1))
-    return distinct[np.sort(chosen)]
+    return np.asarray(distinct[np.sort(chosen)])

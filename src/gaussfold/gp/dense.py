@@ -34,7 +34,7 @@ class _Solved:
             msg = "the posterior precision is not finite; check the inputs, the hyperparameters and the labels"
             raise ValueError(msg) from None
         self.log_det = log_det(self.lower)
-        self.turned = None
+        self.turned: Array | None = None
         if self.rows.size:
             self._downdate(K)
 
@@ -52,15 +52,13 @@ class _Solved:
     def _downdate(self, K: Sequence[Array]) -> None:
         near = self._whitened([k[self.rows] for k in K])
         self._half = np.einsum("rdk,kd->rk", near, self.negative)  # L⁻¹ W'K U
-        prior = sum(
-            np.outer(self.negative[:, d], self.negative[:, d]) * k[np.ix_(self.rows, self.rows)]
-            for d, k in enumerate(K)
-        )
-        T = np.eye(self.rows.size) - prior + self._half.T @ self._half
+        T = np.eye(self.rows.size) + self._half.T @ self._half
+        for d, k in enumerate(K):
+            T -= np.outer(self.negative[:, d], self.negative[:, d]) * k[np.ix_(self.rows, self.rows)]
         try:
             self.turned = np.asarray(cholesky(T, lower=True))
         except LinAlgError:
-            raise lost(f"{self.rows.size} negative directions, the first in row {int(self.rows[0])}") from None
+            raise lost(int(self.rows[0]), "the first negative site is that of") from None
         self.log_det += log_det(self.turned)
 
     def factors(self, K: Sequence[Array]) -> tuple[Array, Array | None]:
@@ -154,9 +152,13 @@ class DensePrior:
             return self._at(solved, sites, cross, [c.diagonal(X) for c in self.covariances])
         a = solved.weights(self._K, sites.shift)
         mean = np.stack([k @ a[:, d] for d, k in enumerate(cross)], axis=1)
-        half, more = (None if f is None else f.reshape(len(f), -1) for f in solved.factors(cross))
-        cov = np.asarray(block_diag(*(c(X) for c in self.covariances))) - half.T @ half  # type: ignore[union-attr]
-        return mean, cov if more is None else cov + more.T @ more
+        less, more = solved.factors(cross)
+        half = less.reshape(len(less), -1)
+        cov = np.asarray(block_diag(*(c(X) for c in self.covariances))) - half.T @ half
+        if more is not None:
+            half = more.reshape(len(more), -1)
+            cov += half.T @ half
+        return mean, cov
 
     def sample(self, sites: Sites, X: Array, n: int, rng: np.random.Generator) -> Array:
         """From the joint posterior."""

@@ -16,10 +16,10 @@ COMPLEX_STEP = 1e-30
 
 
 class Steps(NamedTuple):
-    """Sorted inputs as steps: row n is ``table[index[n]]`` after row n - 1; row 0 is at ``start``."""
+    """Sorted inputs as steps: row n is ``table[step[n]]`` after row n - 1; row 0 is at ``start``."""
 
     start: float
-    index: np.ndarray
+    step: np.ndarray
     table: Array
 
 
@@ -31,8 +31,11 @@ def steps_of(times: Array) -> Steps:
     quantum = 4.0 * np.finfo(float).eps * max(float(np.abs(times[[0, -1]]).max()), np.finfo(float).tiny)
     keys = np.rint(dt / quantum)
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    start = float(times[0])
+    if first.size > dt.size // 4:  # hardly any two alike: a table in time order is read straight through
+        return Steps(start, np.arange(times.size), np.concatenate([[0.0], np.where(keys == 0.0, 0.0, dt)]))
     table = np.where(keys[first] == 0.0, 0.0, dt[first])
-    return Steps(float(times[0]), np.concatenate([[0], inverse.ravel()]), table)
+    return Steps(start, np.concatenate([[0], inverse.ravel()]), table)
 
 
 class Filtered(NamedTuple):
@@ -69,32 +72,33 @@ class Chain:
         if self.is_pair:
             store = np.empty((N, 7), kind)
             flat = np.ascontiguousarray(precision[:, 0, 0]), np.ascontiguousarray(shift[:, 0])
-            log_z, bad = kalman_pair.forward_pair(self.steps.index, self.A, self.Q, m, P, *flat, store)
+            log_z, bad = kalman_pair.forward_pair(self.steps.step, self.A, self.Q, m, P, *flat, store)
             filtered = Filtered((flat[0], store), log_z)
         else:
             arrays = tuple(np.empty(s, kind) for s in ((N, S), (N, S, S), (N, D, S), (N, D), (N, D, D)))
-            fixed = (a.astype(kind, copy=False) for a in (self.A, self.Q, self.H, m, P))
+            fixed = [a.astype(kind, copy=False) for a in (self.A, self.Q, self.H, m, P)]
             sites = np.ascontiguousarray(precision), np.ascontiguousarray(shift)
-            log_z, bad = kalman.forward(self.steps.index, *fixed, *sites, *arrays)
+            log_z, bad = kalman.forward(self.steps.step, *fixed, *sites, *arrays)  # type: ignore[call-arg]
             filtered = Filtered(arrays, log_z)
         if bad >= 0:
-            raise lost(f"in the filter, at the {int(bad) + 1}. input in sorted order")
+            raise lost(int(bad), "first seen at, in time order,")
         return filtered
 
     def backward(self, filtered: Filtered, differentiate: bool = False) -> tuple[Array, Array, tuple[Array, ...]]:
-        """Smooth: marginal means (N, D) and covariances (N, D, D), and the adjoints of A, Q and the first covariance."""
+        """Smooth: marginal means (N, D) and covariances (N, D, D); adjoints of A, Q and the first covariance."""
         from gaussfold.engine import kalman, kalman_pair
 
         kind = filtered.arrays[0].dtype
         bars = np.zeros(self.A.shape, kind), np.zeros(self.A.shape, kind), np.zeros(self.start[1].shape, kind)
-        N, D = len(self.steps.index), len(self.H)
+        N, D = len(self.steps.step), len(self.H)
         if self.is_pair:
             mean, var = np.empty(N, kind), np.empty(N, kind)
-            kalman_pair.backward_pair(self.steps.index, self.A, *filtered.arrays, mean, var, differentiate, *bars)
+            kalman_pair.backward_pair(self.steps.step, self.A, *filtered.arrays, mean, var, differentiate, *bars)  # type: ignore[call-arg,arg-type]
             return mean[:, None], var[:, None, None], bars
         mean, cov = np.empty((N, D), kind), np.empty((N, D, D), kind)
         A, H = (a.astype(kind, copy=False) for a in (self.A, self.H))
-        kalman.backward(self.steps.index, A, H, *filtered.arrays, mean, cov, differentiate, *bars)
+        arguments: tuple[Any, ...] = (A, H, *filtered.arrays, mean, cov, differentiate, *bars)
+        kalman.backward(self.steps.step, *arguments)
         return mean, cov, bars
 
     def last(self, filtered: Filtered, row: int = -1) -> tuple[Array, Array]:
@@ -228,8 +232,8 @@ class Extended:
         if (values < -1e-12 * np.abs(values).max(initial=0.0)).any():
             row = int(np.argmin(values[:, 0]))
             msg = (
-                f"the site of row {row} has a negative precision ({values[row, 0]:.3g}): no noise has that variance, so "
-                "paths cannot be drawn; fit with curvature='gauss-newton', 'quasi-newton' or 'heuristic'"
+                f"the site of row {row} has a negative precision ({values[row, 0]:.3g}): no noise has that variance, "
+                "so paths cannot be drawn; fit with curvature='gauss-newton', 'quasi-newton' or 'heuristic'"
             )
             raise ValueError(msg)
         root = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
@@ -248,10 +252,10 @@ class Extended:
         chain = self._prior._chain
         roots, first = _roots(chain.Q), _roots(chain.start[1][None])[0]
         for _ in range(n):
-            noise = rng.standard_normal((len(chain.steps.index), chain.space.size))
+            noise = rng.standard_normal((len(chain.steps.step), chain.space.size))
             state = first @ noise[0]
             path = [chain.H @ state]
-            for step, e in zip(chain.steps.index[1:], noise[1:], strict=True):
+            for step, e in zip(chain.steps.step[1:], noise[1:], strict=True):
                 state = chain.A[step] @ state + roots[step] @ e
                 path.append(chain.H @ state)
             yield self._prior._given(np.array(path))[0]

@@ -51,10 +51,10 @@ class GaussianProcess:
     likelihood : str or likelihood
         "bernoulli", "poisson", or any object of `gaussfold.likelihoods`.
     rule : str or rule object, default="vi"
-        "newton" (Laplace), "taylor", "vi", "ep", "pl", "pl2", or an object such as ``gaussfold.rules.EP(alpha=0.5)``.
+        "newton" (Laplace), "taylor", "vi", "ep", "pl", "pl2", or an object, ``gaussfold.rules.EP(alpha=0.5)``.
     curvature : str or policy, default="exact"
         "exact", "heuristic", "gauss-newton", "quasi-newton", "riemannian". With a likelihood that is not log-concave,
-        "exact" can make negative site precisions; they are counted in ``result_``, and an error if no posterior is left.
+        "exact" can make negative site precisions; they are counted in ``result_``, an error if no posterior is left.
     structure : {"dense", "sparse", "markov"}, default="dense"
         Exact with cost N³; inducing inputs with cost N M²; Kalman filter with cost N, for one input column.
     inducing : int or array of shape (M, d), default=None
@@ -206,7 +206,7 @@ class GaussianProcess:
         return self
 
     def step(self) -> tuple[int, int]:
-        """One iteration: all sites by (9), then the posterior; returns how many sites are not positive, and the first."""
+        """One iteration: sites by (9), then the posterior; returns the number of non-positive sites, and the first."""
         update = visit(self._local, self.Y_, self.marginals_, self.sites_, self._memory, self.damping)
         marginals = self.prior_.update(update.sites)
         self.sites_, self._memory, self.marginals_ = update.sites, update.memory, marginals
@@ -219,7 +219,7 @@ class GaussianProcess:
         return self
 
     def energy(self) -> float:
-        """Minus the approximate log marginal likelihood: VFE (16), Laplace (17) = (18), or PEP (27), as the rule says."""
+        """Minus the approximate log marginal likelihood: VFE (16), Laplace (17) = (18), PEP (27), as the rule says."""
         self._fitted()
         if self.batch_size is not None:
             return self.result_.energy
@@ -262,7 +262,7 @@ class GaussianProcess:
         fixed: Sequence[str] = (),
         learn_inducing: bool = True,
     ) -> Learned:
-        """Lower the energy by changing the hyperparameters, inference going along; see `gaussfold.gp.learning.learn`."""
+        """Lower the energy by changing the hyperparameters, with inference; see `gaussfold.gp.learning`."""
         self._fitted()
         return learn(self, optimizer, max_iter=max_iter, fixed=fixed, learn_inducing=learn_inducing)
 

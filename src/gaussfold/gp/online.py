@@ -36,8 +36,9 @@ class Rows(NamedTuple):
     precision: Array
     shift: Array
 
-    def __getitem__(self, rows: slice) -> Rows:  # type: ignore[override]
-        return Rows(*(np.array(a[rows]) for a in (self.times, self.labels, self.precision, self.shift)))
+
+def _cut(rows: Rows, part: slice) -> Rows:
+    return Rows(*(np.array(a[part]) for a in rows))
 
 
 def _joined(parts: list[Rows]) -> Rows:
@@ -73,26 +74,26 @@ class Online:
             msg = f"lag={lag!r}, iterations={iterations!r}: lag is at least 0 and iterations at least 1"
             raise ValueError(msg)
         first = max(0, len(self._window.times) - lag)
-        oldest = self._window.times[first] if first < len(self._window.times) else self._last_time()
-        early = X[:, 0] < oldest
-        if oldest is not None and early.any():
+        oldest = float(self._window.times[first]) if first < len(self._window.times) else self._last_time()
+        early = X[:, 0] < (-np.inf if oldest is None else oldest)
+        if early.any():
             row = int(np.argmax(early))
             msg = (
-                f"X[{row}] = {float(X[row, 0])!r} lies before {float(oldest)!r}, where the window of lag={lag} begins; "
+                f"X[{row}] = {float(X[row, 0])!r} lies before {oldest!r}, where the window of lag={lag} begins; "
                 "raise lag, or call fit with all the data"
             )
             raise ValueError(msg)
         D = len(model.covariances)
-        seen = ~np.isnan(Y).all(axis=1)
+        seen = np.asarray(~np.isnan(Y).all(axis=1))
         start = np.where(seen[:, None, None], model.start_precision * np.eye(D), 0.0)
         new = Rows(X[:, 0], Y, start, np.zeros((len(X), D)))
         anchor = self._anchor if first == 0 else self._filtered(first)
-        window = _joined([self._window[first:], new])
+        window = _joined([_cut(self._window, slice(first, None)), new])
         order = np.argsort(window.times, kind="stable")
         window = Rows(*(a[order] for a in window))
         sites = self._visit(window, anchor, model._local, iterations)
         if first:
-            self._settled.append(self._window[:first])
+            self._settled.append(_cut(self._window, slice(first)))
         self._anchor = anchor
         self._window = window._replace(precision=sites.precision, shift=sites.shift)
         model._is_stale = True

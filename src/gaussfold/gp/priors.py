@@ -74,14 +74,8 @@ class Prior(Protocol):
         ...
 
 
-def offsets(covariances: Sequence[Covariance]) -> list[slice]:
-    """Where each covariance's hyperparameters are in the joint vector."""
-    ends = np.cumsum([0, *(len(c.parameters()) for c in covariances)])
-    return [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
-
-
 def split(precision: Array) -> tuple[Array, np.ndarray, Array]:
-    """Roots of the positive parts, ``Λ₊ = W W'`` (N, D, D); rows and vectors (k, D) of the negative, ``Λ₋ = Σ u u'``."""
+    """Roots of the positive parts, ``Λ₊ = W W'`` (N, D, D); rows and vectors (k, D) of the rest, ``Λ₋ = Σ uu'``."""
     if precision.shape[-1] == 1:
         flat = precision[:, 0, 0]
         rows = np.flatnonzero(flat < 0.0)
@@ -94,10 +88,11 @@ def split(precision: Array) -> tuple[Array, np.ndarray, Array]:
     return vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :], rows, negative
 
 
-def lost(where: str) -> ValueError:
+def lost(row: int | None = None, what: str = "") -> ValueError:
     """The error for sites that leave no posterior."""
+    where = "" if row is None else f" ({what} row {row})"
     msg = (
-        f"the sites leave no positive definite posterior covariance ({where}): a likelihood that is not log-concave "
+        f"the sites leave no positive definite posterior covariance{where}: a likelihood that is not log-concave "
         "gave negative site precisions that outweigh the prior; use curvature='gauss-newton', 'quasi-newton' or "
         "'heuristic', or a smaller damping"
     )

@@ -59,7 +59,7 @@ class Solved:
         try:
             lower = np.asarray(cholesky(np.eye(size) + tied.precision, lower=True))
         except LinAlgError:
-            raise lost("of the inducing variables") from None
+            raise lost() from None
         self.cov = np.asarray(cho_solve((lower, True), np.eye(size)))
         self.mean = np.asarray(cho_solve((lower, True), tied.shift))
         self.log_z = -0.5 * log_det(lower) + 0.5 * float(tied.shift @ self.mean)

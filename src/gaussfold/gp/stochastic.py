@@ -29,7 +29,7 @@ def check_batches(local: Local) -> None:
             f"curvature={local.curvature.name!r} remembers every site, and batches tie them into one; use 'exact', "
             "'heuristic' or 'gauss-newton', or batch_size=None"
         )
-        raise ValueError(msg)
+        raise ValueError(msg)  # noqa: TRY004 - the option has a value that does not fit, not a wrong type
 
 
 def fit_in_batches(model: GaussianProcess, iterations: int) -> tuple[Tied, list[float], tuple[int, int]]:
@@ -98,10 +98,10 @@ def tied_energy(local: Local, Y: Array, features: Features, tied: Tied, N: int) 
     if cavity is not None:
         keep = 1.0 - local.rule.alpha / N
         left = Solved(Tied(keep * tied.precision, keep * tied.shift))
-        site = N / local.rule.alpha * (solved.log_z - left.log_z)
+        site = float(N / local.rule.alpha * (solved.log_z - left.log_z))
     elif not isinstance(local.rule, Newton | Taylor):
         site -= 0.5 * float(np.vdot(tied.precision, solved.cov))
-    return site - N / rows * float(share.sum()) - solved.log_z
+    return float(site - N / rows * share.sum() - solved.log_z)
 
 
 def full_energy(local: Local, X: Array, Y: Array, prior: SparsePrior, tied: Tied, block: int = 4096) -> float:

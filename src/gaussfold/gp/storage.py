@@ -9,7 +9,6 @@ import numpy as np
 
 from gaussfold import expectations, rules
 from gaussfold.gp.covariances import from_config
-from gaussfold.gp.priors import Marginals
 from gaussfold.gp.sparse import Tied
 from gaussfold.likelihoods import chained_from_config
 from gaussfold.rules.bfgs import QuasiNewtonMemory
@@ -55,8 +54,7 @@ def header(model: GaussianProcess) -> dict[str, Any]:
         "inducing": int(model.inducing) if isinstance(model.inducing, int | np.integer) else None,
     }
     if hasattr(model, "result_"):
-        *numbers, history, bad, first = (model.result_[i] for i in (0, 1, 2, 3, 4, 5))
-        described["result"] = [*numbers, list(history), bad, first]
+        described["result"] = list(model.result_)
     return described
 
 
@@ -102,7 +100,7 @@ def rebuild(cls: type[Model], described: dict[str, Any], arrays: dict[str, np.nd
     if "tied.shift" in arrays:
         model.tied_ = Tied(arrays["tied.precision"], arrays["tied.shift"])
     else:
-        model.marginals_: Marginals = model.prior_.update(model.sites_)
+        model.marginals_ = model.prior_.update(model.sites_)
     if "memory0" in arrays:
         model._memory = QuasiNewtonMemory(*(arrays[f"memory{i}"] for i in range(len(QuasiNewtonMemory._fields))))
     if "result" in described:
