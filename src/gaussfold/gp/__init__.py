@@ -13,11 +13,14 @@ from gaussfold.gp.covariances import (
     SquaredExponential,
     White,
 )
+from gaussfold.gp.model import FitResult, GaussianProcess
 
 __all__ = [
     "Constant",
     "Cosine",
     "Covariance",
+    "FitResult",
+    "GaussianProcess",
     "Linear",
     "Matern12",
     "Matern32",

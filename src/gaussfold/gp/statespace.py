@@ -317,7 +317,14 @@ class SumSpace(StateSpace):
         """Block by block."""
         return np.concatenate(
             [
-                part.vjp(dt, *(np.ascontiguousarray(a[:, w, w]) for a in (A, bar_A, bar_Q)), start, bar_P[w, w])
+                part.vjp(
+                    dt,
+                    np.ascontiguousarray(A[:, w, w]),
+                    np.ascontiguousarray(bar_A[:, w, w]),
+                    np.ascontiguousarray(bar_Q[:, w, w]),
+                    start,
+                    bar_P[w, w],
+                )
                 for w, part in zip(self._slices, self.parts, strict=True)
             ]
         )
@@ -348,15 +355,15 @@ class ProductSpace(StateSpace):
         F, G = self._left.feedback, self._right.feedback
         super().__init__(
             np.kron(F, np.eye(len(G))) + np.kron(np.eye(len(F)), G),
-            np.kron(self._left.measurement, self._right.measurement),
-            np.kron(self._left.covariance, self._right.covariance),
+            np.asarray(np.kron(self._left.measurement, self._right.measurement)),
+            np.asarray(np.kron(self._left.covariance, self._right.covariance)),
         )
 
     def transition(self, dt: Array) -> Array:
         """``A_left ⊗ A_right``."""
         S = self.size
         outer = np.einsum("uac,ubd->uabcd", self._left.transition(dt), self._right.transition(dt))
-        return outer.reshape(-1, S, S)
+        return np.asarray(outer.reshape(-1, S, S))
 
     def stationary_vjp(self, dt: Array, A: Array, bar_A: Array, bar_P: Array) -> Array:  # noqa: ARG002
         """Each side, the other as a factor of the adjoint."""

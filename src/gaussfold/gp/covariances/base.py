@@ -104,7 +104,7 @@ class Covariance:
 class _Composite(Covariance):
     """Several covariances; hyperparameters are named ``part.name`` with the part's position."""
 
-    parts: tuple[Covariance, ...]
+    parts: tuple[Any, ...]
 
     def __post_init__(self) -> None:
         for part in self.parts:

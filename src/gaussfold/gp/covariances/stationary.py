@@ -45,7 +45,7 @@ class _Stationary(Covariance):
                 "give one number, or one per column"
             )
             raise ValueError(msg)
-        return X / np.asarray(self.lengthscale)
+        return np.asarray(X / np.asarray(self.lengthscale))
 
     def _r2(self, X: Array, Z: Array | None) -> Array:
         left = self._scaled(X)
@@ -104,13 +104,13 @@ class _Matern(_Stationary):
         twice_nu = 2.0 * order + 1.0
         z = np.sqrt(twice_nu * r2)
         decay = np.exp(-z)
-        value = decay * polynomial.polyval(z, self.series)
+        value = np.asarray(decay * polynomial.polyval(z, self.series), dtype=np.float64)
         if order == 0:
             with np.errstate(divide="ignore", invalid="ignore"):
                 return value, np.where(z > 0.0, decay / z, 0.0)
         # q' - q starts at z¹, so that -g'(z)/z is a polynomial again.
         ratio = polynomial.polysub(self.series, polynomial.polyder(self.series))[1:]
-        return value, twice_nu * decay * polynomial.polyval(z, ratio)
+        return value, np.asarray(twice_nu * decay * polynomial.polyval(z, ratio), dtype=np.float64)
 
     def state_space(self) -> StateSpace:
         """As many states as the polynomial has terms: the function and its derivatives."""
