@@ -141,22 +141,51 @@ def _root(V: np.ndarray, L: np.ndarray) -> bool:
 
 
 @compiled
+def _solve(a: np.ndarray, b: np.ndarray) -> None:
+    """``b = a⁻¹ b`` by elimination with row pivots; a is used up."""
+    D = a.shape[0]
+    for k in range(D):
+        best = k
+        for i in range(k + 1, D):
+            if abs(a[i, k].real) > abs(a[best, k].real):
+                best = i
+        if best != k:
+            for j in range(D):
+                a[k, j], a[best, j] = a[best, j], a[k, j]
+            for j in range(b.shape[1]):
+                b[k, j], b[best, j] = b[best, j], b[k, j]
+        for i in range(k + 1, D):
+            t = a[i, k] / a[k, k]
+            for j in range(k + 1, D):
+                a[i, j] -= t * a[k, j]
+            for j in range(b.shape[1]):
+                b[i, j] -= t * b[k, j]
+    for k in range(D - 1, -1, -1):
+        for j in range(b.shape[1]):
+            t = b[k, j]
+            for i in range(k + 1, D):
+                t -= a[k, i] * b[i, j]
+            b[k, j] = t / a[k, k]
+
+
+@compiled
 def _absorb(
-    V: np.ndarray, h: np.ndarray, precision: np.ndarray, shift: np.ndarray, work: np.ndarray,
+    V: np.ndarray, h: np.ndarray, precision: np.ndarray, shift: np.ndarray, work: np.ndarray, right: np.ndarray,
     pull: np.ndarray, weight: np.ndarray, total: np.ndarray,
 ) -> bool:  # fmt: skip
     """One site on the marginal N(h, V): ω, Ω, and its share of log Z; False if no positive covariance is left.
 
-    ``C = L (I + L'ΛL)⁻¹ L' = X'X`` with ``V = LL'``, ``I + L'ΛL = RR'`` and ``X = R⁻¹L'``.
+    ``[Ω ω] = (I + ΛV)⁻¹ [Λ e]``: no difference of large numbers when the site is much sharper than the prior. Whether
+    the posterior is positive is for the pivots of ``I + L'ΛL`` to say, ``V = LL'``, which also give the determinant.
     """
     D = h.shape[0]
-    L, R, G, X = work[0], work[1], work[2], work[3]
+    L, R, G = work[0], work[1], work[2]
     fine = _root(V, L)
     _mul(precision, L, G)
     for i in range(D):
         for j in range(D):
-            X[i, j] = L[j, i]
-    _mul(X, G, R)
+            R[i, j] = 0.0
+    _add_turned(1.0, L, G, R)
     for i in range(D):
         R[i, i] += 1.0
     for j in range(D):
@@ -170,32 +199,26 @@ def _absorb(
                 total[0] -= 0.5 * np.log(entry)
             else:
                 R[i, j] = entry / R[j, j]
-    for j in range(D):
-        for i in range(D):
-            t = L[j, i]
-            for k in range(i):
-                t -= R[i, k] * X[k, j]
-            X[i, j] = t / R[i, i]
+    if not fine:
+        return False
+    _mul(precision, V, G)
     for i in range(D):
-        for j in range(D):
-            L[i, j] = 0.0
-    _add_turned(1.0, X, X, L)  # C
-    _mul(L, precision, G)  # CΛ
-    _mul(precision, G, weight)
-    for i in range(D):
+        G[i, i] += 1.0
         t = shift[i]
         for j in range(D):
             t -= precision[i, j] * h[j]
-            weight[i, j] = precision[i, j] - weight[i, j]
-        R[0, i] = t  # e = λ - Λh
+            right[i, j] = precision[i, j]
+        right[i, D] = t
+        pull[i] = t  # e, for now
         total[0] += 0.5 * (shift[i] + t) * h[i]
+    _solve(G, right)
     for i in range(D):
-        t = R[0, i]
         for j in range(D):
-            t -= G[j, i] * R[0, j]  # (ΛC)e
-            total[0] += 0.5 * L[i, j] * R[0, i] * R[0, j]
-        pull[i] = t
-    return fine
+            weight[i, j] = 0.5 * (right[i, j] + right[j, i])
+            total[0] += 0.5 * pull[i] * V[i, j] * right[j, D]
+    for i in range(D):
+        pull[i] = right[i, D]
+    return True
 
 
 @compiled
@@ -215,7 +238,8 @@ def forward(
     T = np.empty((S, S), kind)
     W = np.empty((D, S), kind)
     V = np.empty((D, D), kind)
-    work = np.zeros((4, D, D), kind)
+    work = np.zeros((3, D, D), kind)
+    right = np.empty((D, D + 1), kind)
     h = np.empty(D, kind)
     total = np.zeros(1, kind)
     for n in range(N):
@@ -236,7 +260,7 @@ def forward(
         _apply(H, m, h)
         _mul(H, P, cross[n])
         _mul_turned(H, cross[n], V)
-        if not _absorb(V, h, precision[n], shift[n], work, pull[n], weight[n], total):
+        if not _absorb(V, h, precision[n], shift[n], work, right, pull[n], weight[n], total):
             return total[0], n
         _mul(weight[n], cross[n], W)
         for d in range(D):

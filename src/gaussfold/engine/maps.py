@@ -18,7 +18,7 @@ from gaussfold.engine.sites import visit
 
 
 def expected_log_prob(code: int, p0: float, p1: float, y: np.ndarray, m: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """E log p under N(m, v), row by row. Not compiled itself, so that the logit need not wait for the other families."""
+    """E log p under N(m, v), row by row. Not compiled itself: the logit need not wait for the other families."""
     if code == LOGIT:
         value: np.ndarray = y * m - softplus_rows(m, v)
         return value

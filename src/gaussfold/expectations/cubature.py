@@ -46,12 +46,12 @@ class GaussHermite:
     def __post_init__(self) -> None:
         if isinstance(self.order, bool) or not isinstance(self.order, int | np.integer):
             msg = f"order={self.order!r}: Gauss-Hermite takes a whole number of points, 1 to 256"
-            raise ValueError(msg)
+            raise ValueError(msg)  # noqa: TRY004  a wrong value of an option, like the others
         hermite_nodes(int(self.order))
 
     def size(self, dim: int) -> int:
         """Number of points in that dimension."""
-        return int(self.order) ** dim
+        return int(int(self.order) ** dim)
 
     def nodes(self, dim: int) -> tuple[Array, Array]:
         """Points (n, dim) and weights (n,) for N(0, I); read-only."""
@@ -104,8 +104,8 @@ _NAMES: dict[str, Cubature] = {
 def resolve(cubature: str | Cubature | None, dim: int) -> Cubature:
     """A rule by name or as an object; None chooses by dimension.
 
-    None is Gauss-Hermite with 64, 20, 10 or 6 points per dimension in 1, 2, 3 or 4 dimensions (at most 1300 points), and
-    the unscented rule of order 5 beyond.
+    None is Gauss-Hermite with 64, 20, 10 or 6 points per dimension in 1, 2, 3 or 4 dimensions (at most 1300 points),
+    and the unscented rule of order 5 beyond.
 
     Examples
     --------

@@ -52,7 +52,10 @@ class Gradient(NamedTuple):
 def energy_gradient(model: GaussianProcess, *, settled: bool = False) -> Gradient:
     """The energy's gradient at fixed sites; ``settled`` says that the sites are stationary, which saves a pass."""
     local = model._local
-    chain = None if settled else slopes(local, model.Y_, model.marginals_, model.sites_)
+    now = model.marginals_
+    # A sparse prior's open variance enters the likelihood alone: that slope does not vanish when the sites settle.
+    is_zero = settled and now.inner is now.cov
+    chain = None if is_zero else slopes(local, model.Y_, now, model.sites_)
     found = model.prior_.gradient(model.sites_, chain)
     names = hyper.parameters(model.covariances, model.likelihood)
     by_likelihood = _likelihood_gradient(model, local)

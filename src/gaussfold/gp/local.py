@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gaussfold.gp.discrete import is_summed, summed_slopes
 from gaussfold.gp.priors import Marginals, Slopes
 from gaussfold.likelihoods import as_vector
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
@@ -107,26 +108,36 @@ def slopes(local: Local, Y: Array, now: Marginals, sites: Sites) -> Slopes:
         first = np.zeros(now.mean.shape)
         first[seen] = model.derivatives(Y[seen], now.mean[seen])[0]
         return Slopes(pull - first, none, none)
-    first, second = np.zeros(now.mean.shape), np.zeros(now.cov.shape)
+    first, spread = np.zeros(now.mean.shape), np.zeros(now.cov.shape)
     found = _cavities(local, now, sites)
     if found is None:
         if seen.any():
-            first[seen], second[seen] = model.expected_derivatives(
-                Y[seen], now.mean[seen], now.cov[seen], local.cubature
-            )
-        return Slopes(pull - first, -0.5 * second, -0.5 * sites.precision)
+            first[seen], spread[seen] = _likelihood_slopes(local, Y[seen], now.mean[seen], now.cov[seen], 0.0)
+        return Slopes(pull - first, -spread, -0.5 * sites.precision)
     inner, outer = found
     alpha = local.rule.alpha
     if seen.any():
-        _, first[seen], second[seen] = model.tilted(Y[seen], outer.mean[seen], outer.cov[seen], alpha, local.cubature)
-    spread = 0.5 * (second + first[:, :, None] * first[:, None, :]) / alpha
+        first[seen], spread[seen] = _likelihood_slopes(local, Y[seen], outer.mean[seen], outer.cov[seen], alpha)
+    first, spread = first / alpha, spread / alpha
     reach = sites.precision @ now.inner @ sites.precision
     site = 0.5 * (alpha * pull[:, :, None] * pull[:, None, :] - sites.precision + alpha * reach)
     # From the cavity C\ = TC, m\ = T(m - αCλ), T = (I - αCΛ)⁻¹ back to the posterior.
     T = inverse(np.eye(now.inner.shape[-1]) - alpha * now.inner @ sites.precision)
     back = np.swapaxes(T, 1, 2)
-    by_mean = (back @ (pull - first / alpha)[:, :, None])[:, :, 0]
+    by_mean = (back @ (pull - first)[:, :, None])[:, :, 0]
     move = np.einsum("nde,ne->nd", sites.precision, inner.mean) - sites.shift
     by_inner = back @ (site - spread) @ T + alpha * symmetrised(by_mean[:, :, None] * move[:, None, :])
     # cov - inner, what f keeps open given u, only enters the likelihood's cavity.
     return Slopes(by_mean, -spread, by_inner + spread)
+
+
+def _likelihood_slopes(local: Local, Y: Array, mean: Array, cov: Array, alpha: float) -> tuple[Array, Array]:
+    """Derivatives in mean and covariance of E log p (alpha 0) or log E p^α."""
+    model = as_vector(local.likelihood)
+    if is_summed(model, local.cubature):
+        return summed_slopes(model, Y, mean, cov, alpha, local.cubature)
+    if alpha == 0.0:
+        first, second = model.expected_derivatives(Y, mean, cov)
+        return first, 0.5 * second
+    _, first, second = model.tilted(Y, mean, cov, alpha)
+    return first, 0.5 * (second + first[:, :, None] * first[:, None, :])

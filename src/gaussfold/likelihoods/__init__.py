@@ -7,14 +7,19 @@ from typing import TypeVar
 
 from gaussfold.likelihoods.base import ScalarLikelihood
 from gaussfold.likelihoods.bernoulli import Bernoulli
+from gaussfold.likelihoods.beta import Beta
 from gaussfold.likelihoods.chained import VectorLikelihood
+from gaussfold.likelihoods.custom import CustomLikelihood
+from gaussfold.likelihoods.gamma import Gamma
 from gaussfold.likelihoods.gaussian import Gaussian
 from gaussfold.likelihoods.heteroscedastic import HeteroscedasticGaussian
 from gaussfold.likelihoods.negative_binomial import NegativeBinomial
 from gaussfold.likelihoods.one_latent import as_vector
+from gaussfold.likelihoods.ordinal import Ordinal
 from gaussfold.likelihoods.poisson import Poisson
 from gaussfold.likelihoods.product import ProductGaussian
 from gaussfold.likelihoods.regression_network import RegressionNetwork
+from gaussfold.likelihoods.softmax import Softmax
 from gaussfold.likelihoods.student_t import StudentT
 from gaussfold.protocols import Likelihood
 
@@ -22,13 +27,18 @@ T = TypeVar("T")
 
 __all__ = [
     "Bernoulli",
+    "Beta",
+    "CustomLikelihood",
+    "Gamma",
     "Gaussian",
     "HeteroscedasticGaussian",
     "NegativeBinomial",
+    "Ordinal",
     "Poisson",
     "ProductGaussian",
     "RegressionNetwork",
     "ScalarLikelihood",
+    "Softmax",
     "StudentT",
     "VectorLikelihood",
     "as_vector",
@@ -38,10 +48,11 @@ __all__ = [
 ]
 
 _FAMILIES: dict[str, Callable[..., ScalarLikelihood]] = {
-    family.__name__: family for family in (Bernoulli, Gaussian, NegativeBinomial, Poisson, StudentT)
+    family.__name__: family
+    for family in (Bernoulli, Beta, Gamma, Gaussian, NegativeBinomial, Ordinal, Poisson, StudentT)
 }
 _CHAINED: dict[str, Callable[..., VectorLikelihood]] = {
-    family.__name__: family for family in (HeteroscedasticGaussian, ProductGaussian, RegressionNetwork)
+    family.__name__: family for family in (HeteroscedasticGaussian, ProductGaussian, RegressionNetwork, Softmax)
 }
 _BY_NAME: dict[str, type[Bernoulli | Poisson]] = {"bernoulli": Bernoulli, "poisson": Poisson}
 

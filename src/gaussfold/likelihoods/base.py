@@ -79,7 +79,7 @@ class ScalarLikelihood:
         raise NotImplementedError(self._missing("conditional(f)"))
 
     def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]:
-        """First and second derivative of the conditional mean and variance; by central differences unless overridden."""
+        """First and second derivatives of the conditional moments; central differences unless a family knows better."""
         (f,) = floats(f)
         step = 1e-4 * (1.0 + np.abs(f))
         below, here, above = (self.conditional(f + k * step) for k in (-1.0, 0.0, 1.0))

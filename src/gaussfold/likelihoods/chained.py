@@ -11,7 +11,7 @@ from gaussfold.expectations import cubature as rules
 from gaussfold.expectations.cubature import Cubature
 from gaussfold.likelihoods import normal
 from gaussfold.likelihoods.normal import NormalMoments
-from gaussfold.linalg.small import lower_roots
+from gaussfold.linalg.small import inverse, lower_roots, symmetrised
 from gaussfold.types import Array, ArrayLike
 
 BLOCK = 1 << 19
@@ -34,7 +34,7 @@ class Block(NamedTuple):
         """Over the nodes: (n, points, ...) or (n, 1, ...) to (n, ...)."""
         if values.shape[:2] == self.latents.shape[:2]:
             return np.asarray(np.einsum("p,np...->n...", self.weights, values))
-        return np.asarray(np.broadcast_to(values, self.latents.shape[:1] + (1,) + values.shape[2:])[:, 0])
+        return np.asarray(np.broadcast_to(values, (self.latents.shape[0], 1, *values.shape[2:]))[:, 0])
 
 
 class VectorLikelihood:
@@ -52,13 +52,13 @@ class VectorLikelihood:
     latents, outputs
         D and P.
     gaussian_noise
-        Whether ``y | f`` is normal with the moments that :meth:`conditional` gives, bayes-newton (33). Gauss-Newton then
-        differentiates the whitened residual (38), (43); otherwise it is the generalised form (40), (44).
+        Whether ``y | f`` is normal with the moments that :meth:`conditional` gives, bayes-newton (33). Gauss-Newton
+        then differentiates the whitened residual (38), (43); otherwise it is the generalised form (40), (44).
     """
 
-    latents: int
-    outputs: int
-    responses: int
+    latents: ClassVar[int] = 1
+    outputs: ClassVar[int] = 1
+    responses: ClassVar[int] = 1
     gaussian_noise: ClassVar[bool] = False
     log_concave: ClassVar[bool] = False
     labels: ClassVar[str] = "finite numbers"
@@ -140,10 +140,31 @@ class VectorLikelihood:
             second[rows] -= average[:, :, None] * average[:, None, :]
         return value, first, second
 
+    def tilted_slopes(
+        self, Y: Array, mean: Array, cov: Array, alpha: float = 1.0, cubature: AnyCubature = None
+    ) -> tuple[Array, Array]:
+        """Derivatives of ``log E p(y | f)^α`` in the mean (N, D) and in the covariance (N, D, D).
+
+        The latter through the nodes ``m + L x``: S = E_t[∇l x'] is the derivative in L, and a triangle of L'S takes it
+        back through the Cholesky factor. That needs one derivative of log p less than Price's (∇² + ∇∇')/2, to which it converges.
+        """
+        first = np.empty(mean.shape)
+        by_cov = np.empty(cov.shape)
+        for block in self.blocks(Y, mean, cov, cubature):
+            _, share = self._shares(block, alpha)
+            gradient = alpha * self.derivatives(block.labels, block.latents)[0]
+            first[block.rows] = np.einsum("np,npd->nd", share, gradient)
+            by_root = np.einsum("np,npd,pe->nde", share, gradient, block.points)
+            keep = np.tril(np.ones(cov.shape[1:])) - 0.5 * np.eye(cov.shape[-1])
+            inner = keep * (np.swapaxes(block.roots, -1, -2) @ np.tril(by_root))
+            turn = inverse(block.roots)
+            by_cov[block.rows] = symmetrised(np.swapaxes(turn, -1, -2) @ inner @ turn)
+        return first, by_cov
+
     def log_predictive(
         self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None, *, alpha: float = 1.0
     ) -> Array:
-        """``log E p(y | f)`` (or of its power alpha), shape (N,): minus the NLPD of a row. All outputs missing give 0."""
+        """``log E p(y | f)``, or of its power alpha, shape (N,): minus the NLPD of a row; 0 if nothing was seen."""
         value = np.empty(mean.shape[0])
         for block in self.blocks(Y, mean, cov, cubature):
             value[block.rows], _ = self._shares(block, alpha)
@@ -168,8 +189,8 @@ class VectorLikelihood:
         if bad.any():
             where = tuple(int(i) for i in np.argwhere(bad)[0])
             msg = (
-                f"{name}[{', '.join(map(str, where))}] = {float(values[where])!r}: {self} labels must be {self.labels}, "
-                f"or NaN where there is none; {self.remedy}"
+                f"{name}[{', '.join(map(str, where))}] = {float(values[where])!r}: {self} labels must be {self.labels}"
+                f", or NaN where there is none; {self.remedy}"
             )
             raise ValueError(msg)
 
@@ -193,9 +214,8 @@ class VectorLikelihood:
             row = int(np.argmax(bad))
             msg = (
                 f"the cubature rule gives E p(y | f)^{alpha:g} = {float(total[row, 0])!r} (scaled) in row "
-                f"{block.rows.start + row}; "
-                "unscented-5 has negative weights in 5 and more dimensions: use cubature=GaussHermite(3), or a rule other "
-                "than ep"
+                f"{block.rows.start + row}; unscented-5 has negative weights in 5 and more dimensions: use "
+                "cubature=GaussHermite(3), or a rule other than ep"
             )
             raise ValueError(msg)
         return (top + np.log(total))[:, 0], terms / total
@@ -209,9 +229,10 @@ class VectorLikelihood:
         cubature: AnyCubature,
     ) -> list[Array]:
         """The average of every array that ``fn(y, f)`` gives, over the nodes of each row."""
-        parts: list[list[Array]] = []
-        for block in self.blocks(Y, mean, cov, cubature):
-            parts.append([block.average(value) for value in fn(block.labels, block.latents)])
+        parts = [
+            [block.average(value) for value in fn(block.labels, block.latents)]
+            for block in self.blocks(Y, mean, cov, cubature)
+        ]
         return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
 
     def blocks(self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature) -> Iterator[Block]:

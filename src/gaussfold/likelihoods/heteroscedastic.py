@@ -8,14 +8,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from gaussfold.likelihoods.gaussian_noise import GaussianNoise
+from gaussfold.likelihoods.conditionally_linear import ConditionallyLinear
 from gaussfold.likelihoods.links import sigmoid, sigmoid_slope, softplus
 from gaussfold.likelihoods.normal import NormalMoments
 from gaussfold.types import Array, ArrayLike
 
 
 @dataclass(frozen=True)
-class HeteroscedasticGaussian(GaussianNoise):
+class HeteroscedasticGaussian(ConditionallyLinear):
     """``y | f₁, f₂ ~ N(f₁, φ(f₂)²)`` with φ the softplus: bayes-newton (72).
 
     Examples
@@ -26,6 +26,7 @@ class HeteroscedasticGaussian(GaussianNoise):
 
     latents: ClassVar[int] = 2
     outputs: ClassVar[int] = 1
+    outer: ClassVar[tuple[int, ...]] = (1,)
 
     def log_prob(self, Y: ArrayLike, F: ArrayLike) -> Array:
         """``-r²/2 - log φ - log(2π)/2``, ``r = (y - f₁)/φ``; 0 where y is missing."""
@@ -34,7 +35,10 @@ class HeteroscedasticGaussian(GaussianNoise):
         return np.asarray(np.where(missing, 0.0, value))
 
     def derivatives(self, Y: ArrayLike, F: ArrayLike) -> tuple[Array, Array]:
-        """With ``k = φ'/φ``: gradient ``(r/φ, (r² - 1) k)``; Hessian ``-1/φ²``, ``-2rk/φ`` across, ``(r² - 1) φ''/φ - (3r² - 1) k²``."""
+        """Gradient ``(r/φ, (r² - 1) k)``, ``k = φ'/φ``.
+
+        The Hessian has ``-1/φ²`` and ``(r² - 1) φ''/φ - (3r² - 1) k²`` on the diagonal, ``-2rk/φ`` across.
+        """
         residual, scale, F, missing = _parts(Y, F)
         rate = sigmoid(F[..., 1]) / scale
         square = residual**2
@@ -81,6 +85,10 @@ class HeteroscedasticGaussian(GaussianNoise):
         twice = np.zeros((*scale.shape, 1, 1, 2, 2))
         twice[..., 0, 0, 1, 1] = 2.0 * (slope**2 + scale * bend)
         return moments._replace(cov_curvature=twice)
+
+    def linear_part(self, a: Array) -> tuple[Array, Array, float]:
+        """Given f₂ the mean is f₁ itself."""
+        return np.ones((*a.shape[:-1], 1, 1)), softplus(a[..., None]) ** 2, 0.0
 
 
 def _parts(Y: ArrayLike, F: ArrayLike) -> tuple[Array, Array, Array, np.ndarray]:

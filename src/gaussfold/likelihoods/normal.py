@@ -133,10 +133,8 @@ def gauss_newton(Y: Array, moments: NormalMoments, *, moving_cov: bool = True) -
         raise ValueError(msg)
     if kept.cov_slope is None or not moving_cov:
         return np.asarray(np.swapaxes(slope, -1, -2) @ inverse(kept.cov) @ slope)
-    if kept.cov.shape[-1] == 1:
-        whitener = 1.0 / np.sqrt(kept.cov)
-    else:
-        whitener = np.linalg.inv(np.linalg.cholesky(kept.cov))
+    one = kept.cov.shape[-1] == 1
+    whitener = 1.0 / np.sqrt(kept.cov) if one else np.linalg.inv(np.linalg.cholesky(kept.cov))
     white = np.asarray((whitener @ residual[..., None])[..., 0])
     scaled = np.einsum("...ab,...bck,...dc->...adk", whitener, kept.cov_slope, whitener)
     outputs = scaled.shape[-2]

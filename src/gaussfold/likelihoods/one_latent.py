@@ -20,8 +20,8 @@ from gaussfold.types import Array, ArrayLike, Moments
 class OneLatent(VectorLikelihood):
     """``Y (N, 1)``, ``mean (N, 1)``, ``cov (N, 1, 1)`` passed on to a scalar likelihood.
 
-    With ``cubature=None`` expectations are the scalar likelihood's own (exact to rounding for the built-in families); with
-    a rule they are sums over its nodes, as for several latents.
+    With ``cubature=None`` expectations are the scalar likelihood's own (exact to rounding for the built-in families);
+    with a rule they are sums over its nodes, as for several latents.
 
     Examples
     --------
@@ -129,6 +129,15 @@ class OneLatent(VectorLikelihood):
             return super().tilted(Y, mean, cov, alpha, cubature)
         value, first, second = self.scalar.tilted(Y[:, 0], _scalar(mean, cov), alpha)
         return value, first[:, None], second[:, None, None]
+
+    def tilted_slopes(
+        self, Y: Array, mean: Array, cov: Array, alpha: float = 1.0, cubature: AnyCubature = None
+    ) -> tuple[Array, Array]:
+        """Derivatives in the mean and, by Price's theorem, in the variance."""
+        if cubature is not None or not isinstance(self.scalar, ScalarLikelihood):
+            return super().tilted_slopes(Y, mean, cov, alpha, cubature)
+        _, first, second = self.tilted(Y, mean, cov, alpha)
+        return first, 0.5 * (second + first[:, :, None] ** 2)
 
     def log_predictive(
         self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None, *, alpha: float = 1.0

@@ -8,14 +8,14 @@ from typing import ClassVar
 import numpy as np
 
 from gaussfold.likelihoods.base import positive
-from gaussfold.likelihoods.gaussian_noise import GaussianNoise
+from gaussfold.likelihoods.conditionally_linear import ConditionallyLinear
 from gaussfold.likelihoods.links import sigmoid, sigmoid_slope, softplus
 from gaussfold.likelihoods.normal import NormalMoments
-from gaussfold.types import ArrayLike
+from gaussfold.types import Array, ArrayLike
 
 
 @dataclass(frozen=True)
-class ProductGaussian(GaussianNoise):
+class ProductGaussian(ConditionallyLinear):
     """``y | f₁, f₂ ~ N(f₁ φ(f₂), std²)`` with φ the softplus: bayes-newton (73).
 
     Parameters
@@ -32,6 +32,7 @@ class ProductGaussian(GaussianNoise):
     std: float
     latents: ClassVar[int] = 2
     outputs: ClassVar[int] = 1
+    outer: ClassVar[tuple[int, ...]] = (1,)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "std", positive(self.std, "std", "ProductGaussian"))
@@ -54,3 +55,7 @@ class ProductGaussian(GaussianNoise):
         across = sigmoid(F[..., 1])
         bend = np.stack([np.zeros_like(across), across, across, F[..., 0] * sigmoid_slope(F[..., 1])], axis=-1)
         return self.conditional_slopes(F)._replace(mean_curvature=bend.reshape(*across.shape, 1, 2, 2))
+
+    def linear_part(self, a: Array) -> tuple[Array, Array, float]:
+        """Given f₂ the mean is φ(f₂) f₁."""
+        return softplus(a[..., None]), np.full((1,) * (a.ndim + 1), self.std**2), 0.0

@@ -1,4 +1,4 @@
-"""Statistical linear regression of the response on its latents: bayes-newton (28)-(31), and its derivatives for (45)."""
+"""Statistical linear regression of the response on its latents: bayes-newton (28)-(31), (45)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def regress(
     parts = [fit(likelihood, block) for block in likelihood.blocks(blank, mean, cov, cubature)]
     if len(parts) == 1:
         return parts[0]
-    moments = NormalMoments(*(_joined(column) for column in zip(*(p.moments for p in parts), strict=True)))
+    moments = NormalMoments(*map(_joined, zip(*(p.moments for p in parts), strict=True)))  # type: ignore[arg-type]
     return Regression(moments, _joined(tuple(p.cov_by_cov for p in parts)))
 
 
@@ -66,9 +66,9 @@ def _second_order(likelihood: VectorLikelihood, block: Block) -> Regression:
     """As above, and derivatives: those of the fit are the fits of the derivatives, because the nodes move with m."""
     given = likelihood.conditional_curvatures(block.latents)
     w, x = block.weights, block.points
-    mean, cross, residual = _fit(block, given.mean)
+    mean, _, residual = _fit(block, given.mean)
     cov = block.average(given.cov) + _outer(block, residual, residual)
-    shape = block.latents.shape[:2] + (likelihood.responses, likelihood.latents)
+    shape = (*block.latents.shape[:2], likelihood.responses, likelihood.latents)
     slopes = np.broadcast_to(given.mean_slope, shape)  # type: ignore[arg-type]
     slope = block.average(slopes)
     cross_k = np.einsum("p,npik,pd->nidk", w, slopes - slope[:, None], x)

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gaussfold.likelihoods.gaussian_noise import GaussianNoise
+from gaussfold.likelihoods.conditionally_linear import ConditionallyLinear
 from gaussfold.likelihoods.normal import NormalMoments
 from gaussfold.linalg.roots import lower_root
 from gaussfold.types import Array, ArrayLike
 
 
 @dataclass(frozen=True, eq=False)
-class RegressionNetwork(GaussianNoise):
+class RegressionNetwork(ConditionallyLinear):
     """``y | f, W ~ N(W f, Σ)`` with q signals f and P x q weights W, all of them latents: bayes-newton (74).
 
     The latents of a row are ``f₁ .. f_q`` followed by W row by row, D = q (1 + P).
@@ -68,6 +68,18 @@ class RegressionNetwork(GaussianNoise):
     def latents(self) -> int:  # type: ignore[override]
         """``q (1 + P)``."""
         return int(self.signals) * (1 + self.outputs)
+
+    @property
+    def outer(self) -> tuple[int, ...]:  # type: ignore[override]
+        """The signals: given them the mean is linear in the weights."""
+        return tuple(range(int(self.signals)))
+
+    def linear_part(self, a: Array) -> tuple[Array, Array, Array]:
+        """Output p sees the signals through its own weights."""
+        A = np.zeros((*a.shape[:-1], self.outputs, self.outputs, self.signals))
+        A[..., np.arange(self.outputs), np.arange(self.outputs), :] = a[..., None, :]
+        constant = self.weight_offset * a.sum(axis=-1, keepdims=True)
+        return A.reshape(*a.shape[:-1], self.outputs, -1), self._noise(a.ndim - 1), constant
 
     def conditional(self, F: ArrayLike) -> NormalMoments:
         """``W f`` and Σ."""

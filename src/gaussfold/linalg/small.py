@@ -42,7 +42,7 @@ def lower_roots(cov: Array, name: str) -> Array:
     try:
         return np.asarray(np.linalg.cholesky(cov))
     except np.linalg.LinAlgError:
-        finite = np.isfinite(cov).all(axis=(-1, -2))
+        finite = np.asarray(np.isfinite(cov).all(axis=(-1, -2)))
         values, vectors = np.linalg.eigh(np.where(finite[..., None, None], symmetrised(cov), 0.0))
         smallest = np.where(finite, values[..., 0], np.nan)
         _refuse_first(~(smallest >= -ROUNDING * np.abs(values[..., -1])), smallest, name)

@@ -1,4 +1,4 @@
-"""BFGS for N small matrices at once, kept negative definite by damping or by rejection: bayes-newton (48), (55)-(57)."""
+"""BFGS for N small matrices at once, kept negative definite by damping or rejection: bayes-newton (48), (55)-(57)."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def bfgs_update(memory: QuasiNewtonMemory, point: Array, gradient: Array, dampin
     """B after the step from the remembered point to this one.
 
     With s the step and g the change of the gradient: ψ = 1 if s'g ≤ (1-ξ) s'Bs, else ξ s'Bs/(s'Bs - s'g) (the paper's
-    (55) prints another numerator); r = ψg + (1-ψ)Bs; B - Bs(Bs)'/(s'Bs) + rr'/(s'r), where s'r ≤ (1-ξ) s'Bs < 0. Without
-    damping r = g. Rows where a divisor is not clearly negative keep their B.
+    (55) prints another numerator); r = ψg + (1-ψ)Bs; B - Bs(Bs)'/(s'Bs) + rr'/(s'r), where s'r ≤ (1-ξ) s'Bs < 0.
+    Without damping r = g. Rows where a divisor is not clearly negative keep their B.
     """
     B = memory.hessian
     s = point - memory.point

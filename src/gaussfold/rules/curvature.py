@@ -127,9 +127,9 @@ class QuasiNewton:
         "new" keeps B as (57) gives it. "averaged" keeps (1 - ρ) B_old + ρ B_new, as the authors' programs do.
     ep
         How B, an estimate of the Hessian over the cavity, becomes a site precision Λ. "printed" is (53),
-        ``Λ = ((-B)⁻¹ - αC)⁻¹``: positive only while ``-αB < C⁻¹``, which nothing ensures. "programs" flips that sign, is
-        always positive, and no longer matches the tilted mean. "safe" (the default) has that precision and the gradient
-        that does match the mean: ``J = (I + αΛC)∇L``, the same identity that makes (53) match it.
+        ``Λ = ((-B)⁻¹ - αC)⁻¹``: positive only while ``-αB < C⁻¹``, which nothing ensures. "programs" flips that sign:
+        always positive, but it no longer matches the tilted mean. "safe" (the default) has that precision, and the
+        gradient that does match the mean: ``J = (I + αΛC)∇L``, the same identity that makes (53) match it.
     """
 
     damping: float | None = 0.5
@@ -205,7 +205,8 @@ def resolve_curvature(curvature: str | Curvature) -> Curvature:
         return curvature
     if isinstance(curvature, str) and curvature in _NAMES:
         return _NAMES[curvature]
-    msg = f"curvature={curvature!r}: allowed are {', '.join(map(repr, _NAMES))}, or an object from gaussfold.rules.curvature"
+    allowed = ", ".join(map(repr, _NAMES))
+    msg = f"curvature={curvature!r}: allowed are {allowed}, or an object from gaussfold.rules.curvature"
     raise ValueError(msg)
 
 

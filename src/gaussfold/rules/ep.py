@@ -45,7 +45,7 @@ class EP:
     def site_several(
         self, likelihood: VectorLikelihood, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None
     ) -> VectorSite:
-        """The same on f in R^D, looking at the cavity: J = R ∇L, H = R ∇²L, R = (I + α ∇²L C)⁻¹; J is at the cavity mean."""
+        """The same on f in R^D, looking at the cavity: J = R ∇L (at its mean), H = R ∇²L, R = (I + α ∇²L C)⁻¹."""
         _, gradient, hessian = likelihood.tilted(Y, mean, cov, self.alpha, cubature)
         return self.scaled(gradient / self.alpha, hessian / self.alpha, cov)
 
@@ -57,9 +57,8 @@ class EP:
     def slopes_several(
         self, likelihood: VectorLikelihood, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None
     ) -> tuple[Array, Array]:
-        """∇L in the mean and in the covariance of the cavity: ∂ log Z/∂C = (∇² log Z + ∇ log Z ∇ log Z')/2."""
-        _, gradient, hessian = likelihood.tilted(Y, mean, cov, self.alpha, cubature)
-        by_cov = 0.5 * (hessian + gradient[:, :, None] * gradient[:, None, :])
+        """∇L in the mean and in the covariance of the cavity: (53)."""
+        gradient, by_cov = likelihood.tilted_slopes(Y, mean, cov, self.alpha, cubature)
         return gradient / self.alpha, by_cov / self.alpha
 
     def energy_several(

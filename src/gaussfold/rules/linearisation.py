@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.likelihoods import normal
+from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.likelihoods.one_latent import OneLatent
 from gaussfold.likelihoods.regression import regress
 from gaussfold.linalg.small import inverse
@@ -77,8 +77,8 @@ class PL:
 class PL2:
     """Second-order posterior linearisation, bayes-newton (45): derivatives of log N(y | E ν, Ω), with Ω moving too.
 
-    Where the noise depends on the latents this sees it, and :class:`PL` does not. On one latent it is what the streaming
-    engine would call a rule of its own; it is offered for Gaussian processes only.
+    Where the noise depends on the latents this sees it, and :class:`PL` does not. It is offered for sites that
+    are visited again (Gaussian processes), not for streams.
     """
 
     name: ClassVar[str] = "pl2"

@@ -42,7 +42,7 @@ class Quadratic:
         """Defined for one latent only."""
         if not isinstance(likelihood, OneLatent):
             msg = f"rule='quadratic': {likelihood} has several latents and no quadratic bound; use rule='vi'"
-            raise ValueError(msg)
+            raise ValueError(msg)  # noqa: TRY004
         first, second = self.site(likelihood.scalar, Y[:, 0], Moments(mean[:, 0], cov[:, 0, 0]))
         return VectorSite(first[:, None], second[:, None, None])
 

@@ -54,12 +54,12 @@ def local_update(
 ) -> LocalUpdate:
     """Look at every posterior marginal N(mean, cov) and move the sites there: (9) with step ``damping`` = ρ.
 
-    Power ep looks at the cavity, posterior / site^α, made here from ``sites`` unless ``cavity`` gives it (a sparse prior
-    has other cavities). Rows whose outputs are all NaN get the site that says nothing. Memory is the last update's, or
-    None at first.
+    Power ep looks at the cavity, posterior / site^α, made here from ``sites`` unless ``cavity`` gives it (a sparse
+    prior has other cavities). Rows whose outputs are all NaN get the site that says nothing. Memory is the last
+    update's, or None at first.
     """
     model = as_vector(likelihood)
-    seen = ~np.isnan(Y).all(axis=1)
+    seen = np.asarray(~np.isnan(Y).all(axis=1))
     if not seen.all():
         return _scattered(seen, rule, curvature, model, Y, mean, cov, sites, memory, damping, cubature, cavity)
     if isinstance(rule, EP):
@@ -78,7 +78,7 @@ def local_update(
 
 
 def cavities(mean: Array, cov: Array, sites: Sites, alpha: float) -> Gaussians:
-    """Posterior marginals without the fraction alpha of their site: (I - αCΛ)⁻¹ C and C\\ (C⁻¹m - αλ)."""
+    """Posterior marginals without the fraction alpha of their site: (I - αCΛ)⁻¹ C and (I - αCΛ)⁻¹ (m - αCλ)."""
     shrunk = np.eye(cov.shape[-1]) - alpha * cov @ sites.precision
     turn = inverse(shrunk)
     left = symmetrised(turn @ cov)
@@ -108,11 +108,11 @@ def local_energy(
 ) -> Array:
     """The likelihood's part of the energy, per row, shape (N,); 0 for a missing row.
 
-    E_q log p for vi (16); log p at the mean for newton and taylor (17); (1/α) log E p^α over the cavity for ep (27), and
-    with α = 1 for pl and pl2 (§4.3.2). See :func:`site_energy` for the rest.
+    E_q log p for vi (16); log p at the mean for newton and taylor (17); (1/α) log E p^α over the cavity for ep (27),
+    and with α = 1 for pl and pl2 (§4.3.2). See :func:`site_energy` for the rest.
     """
     model = as_vector(likelihood)
-    missing = np.isnan(Y).all(axis=1)
+    missing = np.asarray(np.isnan(Y).all(axis=1))
     if missing.any():
         out = np.zeros(mean.shape[0])
         if not missing.all():
@@ -134,9 +134,9 @@ def local_energy(
 def site_energy(rule: AnyLocalRule, mean: Array, cov: Array, sites: Sites, cavity: Gaussians | None = None) -> Array:
     """The site's part of the energy, per row: what :func:`local_energy` is for the unnormalised site t.
 
-    With ``t(f) = exp(λ'f - f'Λf/2)``: E_q log t for vi, log t(m) for newton and taylor, (1/α) log E t^α over the cavity for
-    ep, pl and pl2. Then ``energy = Σ site_energy - Σ local_energy - log ∫ p(f) Π t(f) df``, for sites of any rank: the
-    normalisers of t cancel between the last two terms.
+    With ``t(f) = exp(λ'f - f'Λf/2)``: E_q log t for vi, log t(m) for newton and taylor, (1/α) log E t^α over the
+    cavity for ep, pl and pl2. Then ``energy = Σ site_energy - Σ local_energy - log ∫ p(f) Π t(f) df``, for
+    sites of any rank: the normalisers of t cancel between the last two terms.
     """
     if isinstance(rule, EP | PL | PL2):
         alpha = rule.alpha
@@ -144,7 +144,7 @@ def site_energy(rule: AnyLocalRule, mean: Array, cov: Array, sites: Sites, cavit
         grown = np.eye(cov.shape[-1]) + alpha * cov @ sites.precision
         pull = alpha * (sites.shift - (sites.precision @ mean[:, :, None])[:, :, 0])
         gain = 0.5 * np.einsum("nd,nd->n", pull, (inverse(grown) @ cov @ pull[:, :, None])[:, :, 0])
-        return _log_site(mean, sites) + (gain - 0.5 * np.linalg.slogdet(grown)[1]) / alpha
+        return np.asarray(_log_site(mean, sites) + (gain - 0.5 * np.linalg.slogdet(grown)[1]) / alpha)
     value = _log_site(mean, sites)
     if isinstance(rule, Newton | Taylor):
         return value
@@ -203,8 +203,8 @@ def _refuse_nan(look: Look, site: VectorSite) -> None:
         if not fine.all():
             row = int(np.argmin(fine))
             msg = (
-                f"rule={look.rule.name!r}: the {what} of {look.likelihood} is {values[row].tolist()!r} in row {row} of the "
-                f"observed ones (Y = {look.Y[row].tolist()!r}, latent mean {look.mean[row].tolist()!r}); check the labels "
-                "and the likelihood's log_prob there, or use a smaller damping"
+                f"rule={look.rule.name!r}: the {what} of {look.likelihood} is {values[row].tolist()!r} in row {row} of "
+                f"the observed ones (Y = {look.Y[row].tolist()!r}, latent mean {look.mean[row].tolist()!r}); check the "
+                "labels and the likelihood's log_prob there, or use a smaller damping"
             )
             raise ValueError(msg)
