@@ -53,8 +53,8 @@ def open_text(source: Source, separator: str, roles: Roles) -> TextTable:
     columns, header = tables.describe([record for _, record in sample], roles, source.name)
     body = sample[1:] if header else sample
     numeric = tuple(
-        column.kind in ("number", "label", "weight")
-        and tables.is_numeric([record[k] for _, record in body if k < len(record)])
+        column.kind == "number"
+        or (column.kind in ("label", "weight") and tables.is_numeric([row[k] for _, row in body if k < len(row)]))
         for k, column in enumerate(columns)
     )
     return TextTable(columns, numeric, itertools.chain(body, records))
