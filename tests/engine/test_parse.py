@@ -158,6 +158,7 @@ BAD = [
     ("vw", "1 |a :3", "a feature's name before ':'"),
     ("vw", "1 |a:z x", "the namespace's scale, found 'z'"),
     ("svmlight", "2 1:1", "a label of -1, 0 or 1, found '2'"),
+    ("svmlight", "1 -3:1", "an integer >= 0 as a feature's index, found '-3'"),
     ("svmlight", "1 x:1", "an integer >= 0 as a feature's index, found 'x'"),
     ("svmlight", "1 5", "expected 'index:value', found '5'"),
     ("svmlight", "1 5:a", "a finite number as a feature's value, found 'a'"),

@@ -121,7 +121,7 @@ def svm_line(line, bits):
         if not colon:
             raise Bad(word)
         if index == "qid":
-            number(text)
+            feature_value(text)
             continue
         if not (index.isascii() and index.isdigit() and len(index) <= 18):
             raise Bad(index)
