@@ -121,14 +121,17 @@ def fig06(context: Context) -> Result:
 
 
 def _panels(context: Context, streams: dict[str, Stream], names: list[str], n: int, columns: int = 2) -> Result:
-    rows = -(-len(streams) // columns)
+    found = {title: regret.compare(stream, names, context, n, 1, title) for title, stream in streams.items()}
+    return Result(draw_panels(found, columns), {"panels": found})
+
+
+def draw_panels(found: dict[str, Any], columns: int = 2) -> Any:
+    """Draw what `regret.compare` found, a panel each."""
+    rows = -(-len(found) // columns)
     figure = canvas(1.0 + 5.0 * columns if columns < 3 else 13.0, 1.2 + 3.6 * rows)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
-    numbers: dict[str, Any] = {"panels": {}}
-    for i, (ax, (title, stream)) in enumerate(zip(axes, streams.items(), strict=True)):
-        found = regret.compare(stream, names, context, n, 1, title)
-        numbers["panels"][title] = found
-        regret.draw(ax, found, title, label_y=i % columns == 0)
+    for i, (ax, (title, panel)) in enumerate(zip(axes, found.items(), strict=True)):
+        regret.draw(ax, panel, title, label_y=i % columns == 0)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4)
-    return Result(figure, numbers)
+    return figure

@@ -11,7 +11,7 @@ import numpy as np
 
 import gaussfold as gf
 from experiments.sparse.baselines import AdaGrad, SampledVB
-from experiments.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION
+from experiments.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from gaussfold.beliefs import Joint, Marginal
 from gaussfold.beliefs.cellular import Rows
 from gaussfold.dynamics import Forgetting
@@ -101,16 +101,16 @@ METHODS: dict[str, Method] = {
         "Gauss, 8 priors mixed", (), lambda d: Belief(gf.DiagonalMixture.isotropic(d), "newton"), PURPLE, (0, (3, 2))
     ),
     "vb100": Method("VB, 100 samples", _PRIOR, lambda d, s: SampledVB(d, s, 100), VERMILION, "-", 4),
-    "vb1000": Method("VB, 1000 samples", _PRIOR, lambda d, s: SampledVB(d, s, 1000), VERMILION, (0, (3, 1)), 40),
+    "vb1000": Method("VB, 1000 samples", _PRIOR, lambda d, s: SampledVB(d, s, 1000), YELLOW, "-", 40),
 }
 GRIDS: dict[str, list[tuple[float, ...]]] = {
     "sgd": [
         *((rate, 0.5, start) for rate in (0.1, 0.2, 0.4, 0.8) for start in (0.0, 10.0)),
         *((rate, 0.75, start) for rate in (0.4, 0.8, 1.6) for start in (1.0, 10.0)),
-        *((rate, 1.0, start) for rate in (2.0, 4.0, 8.0, 16.0) for start in (3.0, 10.0, 30.0, 100.0)),
+        *((rate, 1.0, start) for rate in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0) for start in (1.0, 3.0, 10.0, 30.0, 100.0)),
     ],
     "sgd-root": [(rate,) for rate in (0.1, 0.15, 0.2, 0.3, 0.5)],
     "adf": [(0.5,), (1.0,), (2.0,), (4.0,)],
-    "dimgauss": [(1.0,), (2.0,), (3.0,), (4.0,)],
+    "dimgauss": [(1.0,), (2.0,), (3.0,), (4.0,), (8.0,), (16.0,), (32.0,), (64.0,)],
 }
 """Numbers tried, priors times the std of the true weights; methods that are not here take the true std."""

@@ -6,12 +6,7 @@ import numpy as np
 import pytest
 
 import gaussfold as gf
-from tests.cli.helpers import ENVIRONMENT, clicks, last_json, run, same_model
-
-
-@pytest.fixture
-def cli(capsys, monkeypatch):
-    return lambda *args, **options: run(capsys, monkeypatch, *args, **options)
+from tests.cli.helpers import ENVIRONMENT, clicks, last_json, same_model
 
 
 @pytest.fixture
@@ -192,7 +187,7 @@ def test_wrong_usage_has_exit_code_2(cli, data, args, words):
 @pytest.mark.parametrize("args", [("--help",), ("train", "--help"), ("--show-completion",), ("--version",)])
 def test_help_imports_nothing_heavy(args):
     """What makes it answer in half a second; the time itself is measured in benchmarks, not here."""
-    heavy = "numpy, numba, scipy, sklearn, narwhals, safetensors, pandas, polars, pyarrow, jax".split(", ")
+    heavy = ["numpy", "numba", "scipy", "sklearn", "narwhals", "safetensors", "pandas", "polars", "pyarrow", "jax"]
     code = (
         f"import sys\nsys.argv[0] = 'gaussfold'\nfrom gaussfold.cli import main\ntry:\n main()\nfinally:\n"
         f" print([m for m in {heavy} if m in sys.modules], file=sys.stderr)"

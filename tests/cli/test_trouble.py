@@ -12,13 +12,7 @@ import numpy as np
 import pytest
 
 import gaussfold as gf
-from tests.cli.helpers import COMMAND, ENVIRONMENT, clicks, last_json, process, run, same_model
-
-
-@pytest.fixture
-def cli(capsys, monkeypatch):
-    return lambda *args, **options: run(capsys, monkeypatch, *args, **options)
-
+from tests.cli.helpers import COMMAND, ENVIRONMENT, clicks, last_json, process, same_model
 
 OPTIONS = ("-b", 8, "--quiet", "--prior-std", 0.7)
 
@@ -204,7 +198,7 @@ def test_a_broken_pipe_ends_quietly(tmp_path):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals_finish_the_chunk_and_save(tmp_path, number, code):
     child = subprocess.Popen(
-        [*COMMAND, "train", "-", *map(str, OPTIONS), "-f", str(tmp_path / "m"), "--format", "vw", "--checkpoint", "500"],
+        [*COMMAND, "train", *map(str, OPTIONS), "-f", str(tmp_path / "m"), "--format", "vw", "--checkpoint", "500"],
         stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT,
     )  # fmt: skip
     child.stdin.write(clicks(500))

@@ -198,7 +198,7 @@ class StreamModel:
         """Everything else, as JSON can hold it."""
         return {
             "setting": vars(self.setting),
-            "reading": self.reading.to_json(),
+            "reading": dataclasses.replace(self.reading, format=None).to_json(),  # of a file, not of the model
             "belief": type(self.belief).__name__,
             "run": dict(self.run),
         }

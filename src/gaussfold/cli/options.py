@@ -63,7 +63,7 @@ class Input:
 
     files: Annotated[
         list[str] | None,
-        Argument(metavar="[FILE]...", help="Paths, globs, or - for standard input (the default)."),
+        Argument(metavar="FILE", help="Paths, globs, or - for standard input (the default)."),
     ] = None
     data: Annotated[list[str] | None, Option("-d", "--data", help="The same as FILE.", rich_help_panel=_INPUT)] = None
     format: Annotated[

@@ -16,7 +16,15 @@ SAMPLE = 1000
 
 def sample_records(text: str, separator: str, *, whole: bool) -> list[list[str]]:
     """Return the first records of a text; the last one is left out unless the text is whole."""
-    records = [record for record in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if record]
+    records: list[list[str]] = []
+    try:
+        for record in csv.reader(io.StringIO(text, newline=""), delimiter=separator):
+            if record:
+                records.append(record)
+            if len(records) > SAMPLE + 1:
+                return records[: SAMPLE + 1]
+    except csv.Error:  # a field too long, as after a quote that never closes: what came before is enough
+        return records
     return (records if whole else records[:-1] or records)[: SAMPLE + 1]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import itertools
@@ -49,12 +50,13 @@ def open_text(source: Source, separator: str, roles: Roles) -> TextTable:
     text = io.TextIOWrapper(io.BufferedReader(_Bytes(source)), encoding="utf-8-sig", errors="replace", newline="")
     reader = csv.reader(text, delimiter=separator)
     records = ((reader.line_num, record) for record in reader if record)
-    sample = list(itertools.islice(records, tables.SAMPLE + 1))
+    with _naming(source.name):
+        sample = list(itertools.islice(records, tables.SAMPLE + 1))
     columns, header = tables.describe([record for _, record in sample], roles, source.name)
     body = sample[1:] if header else sample
     numeric = tuple(
-        column.kind in ("number", "label", "weight")
-        and tables.is_numeric([record[k] for _, record in body if k < len(record)])
+        column.kind == "number"
+        or (column.kind in ("label", "weight") and tables.is_numeric([row[k] for _, row in body if k < len(row)]))
         for k, column in enumerate(columns)
     )
     return TextTable(columns, numeric, itertools.chain(body, records))
@@ -76,24 +78,33 @@ class Badness:
 
 def good_records(table: TextTable, name: str, bad: Badness) -> Iterator[list[str]]:
     """Records with as many fields as there are columns."""
-    try:
+    for _, record in _whole_records(table, name, bad):
+        yield record
+
+
+def _whole_records(table: TextTable, name: str, bad: Badness) -> Iterator[tuple[int, list[str]]]:
+    with _naming(name):
         for line, record in table.records:
             if len(record) == len(table.columns):
-                yield record
+                yield line, record
             else:
                 bad.add(BadRecord(name, line, EXPECTED_COLUMNS, b""))
+
+
+@contextlib.contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Say of which input Python's csv module complains."""
+    try:
+        yield
     except csv.Error as error:
-        msg = f"{name}: not a table ({error})"
+        msg = f"{name}: it is no table ({error}); is a quote never closed?"
         raise DataError(msg) from error
 
 
 def typed_batches(table: TextTable, name: str, bad: Badness) -> Iterator[dict[str, list[Any]]]:
     """Columns of values, numbers as numbers (None where one is missing)."""
     batch: list[list[Any]] = []
-    for line, record in table.records:
-        if len(record) != len(table.columns):
-            bad.add(BadRecord(name, line, EXPECTED_COLUMNS, b""))
-            continue
+    for line, record in _whole_records(table, name, bad):
         row: list[Any] = list(record)
         wrong = None
         for k, (column, numeric) in enumerate(zip(table.columns, table.numeric, strict=True)):
