@@ -26,7 +26,7 @@ _HOMES = {
     "save": "gaussfold.store",
     "sweep": "gaussfold.sweeping",
 }
-_MODULES = ("batch", "data", "dynamics", "hashing", "likelihoods", "lookback", "metrics", "rules")
+_MODULES = ("batch", "data", "dynamics", "gp", "hashing", "likelihoods", "lookback", "metrics", "rules")
 
 __all__ = [
     "DenseGaussian",
@@ -43,6 +43,7 @@ __all__ = [
     "data",
     "dynamics",
     "fold",
+    "gp",
     "hashing",
     "likelihoods",
     "load",
@@ -54,7 +55,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from gaussfold import batch, data, dynamics, hashing, likelihoods, lookback, metrics, rules
+    from gaussfold import batch, data, dynamics, gp, hashing, likelihoods, lookback, metrics, rules
     from gaussfold.beliefs.dense import DenseGaussian
     from gaussfold.beliefs.diagonal import DiagonalGaussian
     from gaussfold.beliefs.lowrank import LowRankGaussian

@@ -58,6 +58,7 @@ KINDS: dict[str, str] = {
     "DenseGaussian": "gaussfold.beliefs.dense",
     "DiagonalGaussian": "gaussfold.beliefs.diagonal",
     "DiagonalMixture": "gaussfold.beliefs.mixture",
+    "GaussianProcess": "gaussfold.gp",
     "StreamModel": "gaussfold.cli.model",
     "LowRankGaussian": "gaussfold.beliefs.lowrank",
     "StreamingClassifier": "gaussfold.estimators",

@@ -1,0 +1,47 @@
+"""Derivatives of the energy as it is computed, where that is a cubature sum.
+
+``E log p`` and ``log E p^α`` by nodes ``f = m + L x`` are functions of m and of the root L of the covariance. Their
+derivatives in the covariance are not the cubature of ``∇² log p`` (only the exact integrals obey Price's theorem), and an
+optimiser needs the gradient of the function it evaluates.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
+from gaussfold.likelihoods.one_latent import OneLatent
+from gaussfold.linalg.small import symmetrised
+from gaussfold.types import Array
+
+
+def is_summed(model: VectorLikelihood, cubature: AnyCubature) -> bool:
+    """Whether this likelihood's expectations are cubature sums; those of one latent are integrated otherwise."""
+    return cubature is not None or not isinstance(model, OneLatent)
+
+
+def summed_slopes(
+    model: VectorLikelihood, Y: Array, mean: Array, cov: Array, alpha: float, cubature: AnyCubature
+) -> tuple[Array, Array]:
+    """Derivatives in mean (N, D) and covariance (N, D, D) of ``log Σ w p^α``, or of ``Σ w log p`` if alpha is 0."""
+    by_mean, by_cov = np.empty(mean.shape), np.empty(cov.shape)
+    for block in model.blocks(Y, mean, cov, cubature):
+        gradient = model.derivatives(block.labels, block.latents)[0]
+        share = np.broadcast_to(block.weights, gradient.shape[:2])
+        if alpha > 0.0:
+            log_p = alpha * model.log_prob(block.labels, block.latents)
+            share = share * np.exp(log_p - log_p.max(axis=1, keepdims=True))
+            share = alpha * share / share.sum(axis=1, keepdims=True)
+        by_mean[block.rows] = np.einsum("np,npd->nd", share, gradient)
+        by_root = np.einsum("np,npd,pe->nde", share, gradient, block.points)
+        by_cov[block.rows] = _root_adjoint(block.roots, by_root)
+    return by_mean, by_cov
+
+
+def _root_adjoint(roots: Array, bar: Array) -> Array:
+    """From the adjoint of the lower Cholesky factor L to that of ``L L'``, for every row."""
+    inside = np.tril(np.swapaxes(roots, 1, 2) @ np.tril(bar))
+    diagonal = np.arange(roots.shape[-1])
+    inside[:, diagonal, diagonal] *= 0.5
+    half = np.linalg.solve(np.swapaxes(roots, 1, 2), symmetrised(inside))
+    return symmetrised(np.swapaxes(np.linalg.solve(np.swapaxes(roots, 1, 2), np.swapaxes(half, 1, 2)), 1, 2))
