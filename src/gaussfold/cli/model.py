@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from gaussfold import likelihoods
+from gaussfold.beliefs.cellular import Rows
 from gaussfold.beliefs.diagonal import DiagonalGaussian
 from gaussfold.beliefs.mixture import PRIOR_GRID, DiagonalMixture
 from gaussfold.beliefs.trace import RowError, Trace
@@ -91,8 +92,6 @@ class StreamModel:
         try:
             trace = self._absorb(chunk)
         except RowError as error:
-            if error.row:
-                self.learn(chunk.rows(0, error.row))
             place = f"{chunk.source}:{chunk.line[error.row]}"
             msg = f"{place}: the row drives the weights out of range; rescale its features"
             raise DataError(msg) from error
@@ -102,8 +101,9 @@ class StreamModel:
         return trace
 
     def _absorb(self, chunk: Chunk) -> Trace:
-        trace: Trace = self.belief.absorb_stream(
-            chunk.X, chunk.label, chunk.weight, self._program, dynamics=self._dynamics
+        rows = Rows(chunk.indptr, chunk.indices, chunk.data)  # the readers leave no repetitions
+        trace: Trace = self.belief.absorb_rows(
+            rows, chunk.label, chunk.weight, self._program, self._dynamics, whole=False
         )
         return trace
 

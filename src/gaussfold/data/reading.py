@@ -9,6 +9,7 @@ from typing import Any, Self
 from gaussfold.data.messages import DataError
 
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow")
+HASHES = ("strings", "all")
 KINDS = ("ignored", "label", "weight", "number", "category", "tag")
 _ENDINGS = {
     ".vw": "vw", ".svm": "svmlight", ".libsvm": "svmlight", ".svmlight": "svmlight", ".csv": "csv", ".tsv": "tsv",
@@ -65,6 +66,9 @@ class Reading:
         Whether labels are -1, 0 or 1 (-1 and 0 are the same), or any number.
     positive
         For tables: the text of the label that is 1; any other is 0.
+    hash
+        For Vowpal Wabbit text. "strings": a feature's name of nothing but digits is a number that is added to the hash of
+        its namespace, so that numbered features do not collide; "all": every name is hashed.
     columns
         For tables: the columns and what they mean; None until a first file has been seen.
     """
@@ -77,6 +81,7 @@ class Reading:
     positive: str | None = None
     separator: str | None = None
     columns: tuple[Column, ...] | None = None
+    hash: str = "strings"
 
     def __post_init__(self) -> None:
         """Check the numbers and names."""
@@ -85,6 +90,9 @@ class Reading:
             raise ValueError(msg)
         if self.format is not None and self.format not in FORMATS:
             msg = f"format={self.format!r}: allowed are {', '.join(FORMATS)}"
+            raise ValueError(msg)
+        if self.hash not in HASHES:
+            msg = f"hash={self.hash!r}: allowed are {', '.join(HASHES)}"
             raise ValueError(msg)
         if self.separator is not None and (
             len(self.separator) != 1 or self.separator in '"\r\n' or not self.separator.isascii()
@@ -104,7 +112,7 @@ class Reading:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
         """Undo `to_json`."""
-        values = dict(document)
+        values = {"hash": "all", **document}  # models from before there was a choice hashed everything
         values["interact"] = tuple(values["interact"])
         if values["columns"] is not None:
             values["columns"] = tuple(Column(**column) for column in values["columns"])
