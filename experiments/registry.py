@@ -95,7 +95,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 _SPARSE = (
     ("table1", "seconds and regret / log T, 20 and 40 of 200 features active", "table1"),
     ("fig1", "regret over log t, 20 and 40 of 200 features active", "fig01"),
-    ("fig2", "8 million features with a long tail; the head of the Criteo log", "fig02"),
+    ("fig2", "8 million features with a long tail; real data", "fig02"),
     ("fig3", "the logistic and the normal distribution", "fig03"),
     ("fig4", "regret for 5, 20, 40 active features and weights of std 1, 2, 3", "fig04"),
     ("fig5", "regret with values in [0, 1], and with 2000 features", "fig05"),

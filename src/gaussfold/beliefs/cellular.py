@@ -213,8 +213,8 @@ class Cellular:
     ) -> Trace:
         """As :meth:`absorb_stream` from CSR arrays whose indices are in range and do not repeat within a row.
 
-        ``whole=False``: on an error the rows before the one that failed stay learned; no copy of what is overwritten
-        has to be kept then.
+        ``whole=False``: on an error the rows before the one that failed stay learned (``RowError.trace``); no copy
+        of what is overwritten has to be kept then.
         """
         self._check(program)
         if y.size == 0:
@@ -239,8 +239,8 @@ class Cellular:
         if failed < 0:
             return self._score(y, weight, program, marginals, sites)
         if not whole:
-            self._score(y[:failed], weight[:failed], program, marginals[:, :failed].copy(), sites[:, :failed])
-            raise RowError(failed)
+            before = marginals[:, :failed].copy()
+            raise RowError(failed, self._score(y[:failed], weight[:failed], program, before, sites[:, :failed]))
         if copied is not None and copied_seen is not None:
             self._cells[:] = copied
             self._seen[:] = copied_seen

@@ -11,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from gaussfold.data.messages import BadRecord
+from gaussfold.data.naming import Named
 from gaussfold.engine.records import N_REPORT, Options, Rows, Scratch
 from gaussfold.engine.words import PADDING
 
@@ -28,7 +29,7 @@ class Chunk:
     source: str
     line: np.ndarray[Any, Any]  # of each row in its source, from 1
     tags: list[str] | None = None
-    names: list[tuple[int, str]] = field(default_factory=list)  # slots seen for the first time, if names are kept
+    names: list[Named] = field(default_factory=list)  # slots seen for the first time, if names are kept
     bad: list[BadRecord] = field(default_factory=list)  # records left out
     n_bad: int = 0
 
@@ -102,7 +103,7 @@ def _scratch(n_bytes: int, entries: int, keep_names: int) -> Scratch:
         table=np.zeros(table, np.int64),
         stamps=np.full(4096, -1, np.int32),
         seen=np.zeros((keep_names + 7) // 8 + 1, np.uint8),
-        named=np.empty((1 << 16 if keep_names else 1, 7), np.int64),
+        named=np.empty((entries if keep_names else 1, 7), np.int64),
         bad=np.empty((64, 4), np.int64),
     )
 

@@ -10,6 +10,8 @@ from gaussfold.data.messages import DataError
 
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow")
 HASHES = ("strings", "all")
+LABELS = ("binary", "real", "count")
+COLUMNAR = ("parquet", "arrow")
 KINDS = ("ignored", "label", "weight", "number", "category", "tag")
 _ENDINGS = {
     ".vw": "vw", ".svm": "svmlight", ".libsvm": "svmlight", ".svmlight": "svmlight", ".csv": "csv", ".tsv": "tsv",
@@ -62,8 +64,8 @@ class Reading:
         Pairs of namespaces to multiply, see `gaussfold.data.interactions`.
     constant
         Whether every row has the constant feature, in slot 2^bits.
-    binary
-        Whether labels are -1, 0 or 1 (-1 and 0 are the same), or any number.
+    labels
+        One of `LABELS`: "binary" (-1, 0 or 1; -1 and 0 are the same), "real" or "count" (0, 1, 2, ...).
     positive
         For tables: the text of the label that is 1; any other is 0.
     hash
@@ -77,7 +79,7 @@ class Reading:
     bits: int = 18
     interact: tuple[str, ...] = ()
     constant: bool = True
-    binary: bool = True
+    labels: str = "binary"
     positive: str | None = None
     separator: str | None = None
     columns: tuple[Column, ...] | None = None
@@ -93,6 +95,12 @@ class Reading:
             raise ValueError(msg)
         if self.hash not in HASHES:
             msg = f"hash={self.hash!r}: allowed are {', '.join(HASHES)}"
+            raise ValueError(msg)
+        if self.labels not in LABELS:
+            msg = f"labels={self.labels!r}: allowed are {', '.join(LABELS)}"
+            raise ValueError(msg)
+        if self.positive is not None and self.labels != "binary":
+            msg = f"positive={self.positive!r}: labels that are {self.labels} have no positive one; leave it out"
             raise ValueError(msg)
         if self.separator is not None and (
             len(self.separator) != 1 or self.separator in '"\r\n' or not self.separator.isascii()
@@ -114,6 +122,8 @@ class Reading:
         """Undo `to_json`."""
         values = {"hash": "all", **document}  # models from before there was a choice hashed everything
         values["interact"] = tuple(values["interact"])
+        if "binary" in values:  # files written before counts could be read
+            values["labels"] = "binary" if values.pop("binary") else "real"
         if values["columns"] is not None:
             values["columns"] = tuple(Column(**column) for column in values["columns"])
         return cls(**values)

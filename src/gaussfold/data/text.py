@@ -26,6 +26,7 @@ from gaussfold.engine.records import (
     BAD,
     BASE,
     BINARY,
+    COUNT,
     ENTRIES,
     FULL,
     LINES,
@@ -42,6 +43,7 @@ from gaussfold.engine.words import PADDING
 
 LONGEST_RECORD = 1 << 26
 _TABLES = {"csv": ",", "tsv": "\t"}
+_LABEL_KINDS = {"binary": BINARY, "real": REAL, "count": COUNT}
 
 
 class TextReader:
@@ -89,7 +91,7 @@ class TextReader:
 
     def _options(self) -> Options:
         reading = self.reading
-        kind = TOKEN if reading.positive is not None else BINARY if reading.binary else REAL
+        kind = TOKEN if reading.positive is not None else _LABEL_KINDS[reading.labels]
         return Options(
             mask=np.uint32((1 << reading.bits) - 1),
             constant=1 << reading.bits if reading.constant else -1,
@@ -181,7 +183,7 @@ class TextReader:
                 self._lines + int(line),
                 int(code),
                 bytes(self._buffer[begin:end]),
-                self.reading.binary,
+                self.reading.labels,
             )
             for line, code, begin, end in scratch.bad[: min(n_bad, len(scratch.bad))]
         ]

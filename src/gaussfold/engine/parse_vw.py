@@ -17,6 +17,7 @@ from gaussfold.engine.records import (
     BAD,
     BASE,
     BINARY,
+    COUNT,
     ENTRIES,
     EXPECTED_BAR,
     EXPECTED_LABEL,
@@ -62,7 +63,7 @@ def _head(
     """
     weight[row], tag[2 * row], tag[2 * row + 1] = 1.0, 0, 0
     at = start + (buffer[start] == 45)
-    if (buffer[at] == 48 or buffer[at] == 49) and buffer[at + 1] == 32 and buffer[at + 2] == _BAR:
+    if kind != COUNT and (buffer[at] == 48 or buffer[at] == 49) and buffer[at + 1] == 32 and buffer[at + 2] == _BAR:
         value = float(buffer[at]) - 48.0  # nearly every line: one digit, a blank, the bar
         label[row] = value if at == start else 0.0 if kind == BINARY else -value
         return at + 2, 0, 0, 0

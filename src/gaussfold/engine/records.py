@@ -31,7 +31,7 @@ _FEW = 128
 LARGEST = 1e30  # squares and fourth powers of it are still doubles
 
 ANY, FIRST_BYTE, NAME_HASH = 0, 1, 2  # how a side of an interaction names its namespaces
-BINARY, REAL, TOKEN = 0, 1, 2  # labels: -1, 0, 1; any number; equal to a given text or not
+BINARY, REAL, TOKEN, COUNT = range(4)  # labels: -1, 0, 1; any number; equal to a given text or not; 0, 1, 2, ...
 
 
 class Options(NamedTuple):
@@ -89,6 +89,8 @@ def check_label(value: float, ok: bool, kind: int) -> tuple[float, bool]:
     """Return a label as the likelihood wants it (0 or 1 if binary), and whether it is allowed."""
     if not ok or not abs(value) <= LARGEST:
         return value, False
+    if kind == COUNT:
+        return value, value >= 0.0 and value == np.floor(value)
     if kind != BINARY:
         return value, True
     return (1.0 if value == 1.0 else 0.0), value == 1.0 or value == 0.0 or value == -1.0
