@@ -40,7 +40,7 @@ def train(
 
     chosen = learning.chosen()
     setting = Setting(**chosen)
-    given = {"bits": hashing.bits, "interact": tuple(hashing.interact or ()) or None}
+    given = {"bits": hashing.bits, "interact": tuple(hashing.interact or ()) or None, "hash": hashing.hash}
     chosen |= {name: value for name, value in given.items() if value is not None}
     job = Job(source.paths, options.roles_of(source, table), source.skip_bad, run)
     return work(job, setting, options.reading_of(source, hashing, table), chosen)

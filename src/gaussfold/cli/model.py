@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from gaussfold.beliefs.cellular import Rows
 from gaussfold.beliefs.diagonal import DiagonalGaussian
 from gaussfold.beliefs.mixture import DiagonalMixture
 from gaussfold.beliefs.trace import RowError, Trace
@@ -94,13 +95,15 @@ class StreamModel:
                 self.belief._prior[slots, 1, 0] = std**2
 
     def learn(self, chunk: Chunk) -> Trace:
-        """Fold a chunk in, whole or not at all; the trace has the predictions made before each row was learned.
+        """Fold a chunk in; the trace has the predictions made before each row was learned.
 
-        A row that would drive the posterior out of range raises `RowError`; see `refuse_row`.
+        A row that would drive the posterior out of range raises `RowError`, with the trace of the rows before it, which
+        stay learned; see `refuse_row`.
         """
         self.meet(chunk)
-        trace: Trace = self.belief.absorb_stream(
-            chunk.X, chunk.label, chunk.weight, self._program, dynamics=self._dynamics
+        rows = Rows(chunk.indptr, chunk.indices, chunk.data)  # the readers leave no repetitions
+        trace: Trace = self.belief.absorb_rows(
+            rows, chunk.label, chunk.weight, self._program, self._dynamics, whole=False
         )
         return trace
 

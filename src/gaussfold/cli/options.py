@@ -117,6 +117,15 @@ class Hashing:
             rich_help_panel=_INPUT,
         ),
     ] = None
+    hash: Annotated[
+        str | None,
+        Option(
+            "--hash",
+            help="strings: a name of digits is a number, added to its namespace's hash; all: hash it too (strings).",
+            autocompletion=_among("strings", "all"),
+            rich_help_panel=_INPUT,
+        ),
+    ] = None
 
 
 Tag = Annotated[str | None, Option("--tag", help="Column that names the row in predictions.", rich_help_panel=_TABLES)]
@@ -298,6 +307,7 @@ def reading_of(
         separator="\t" if separator in ("tab", "\\t") else separator,
         labels=labels,
         positive=table.positive,
+        hash=hashing.hash or "strings",
     )
 
 

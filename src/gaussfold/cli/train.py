@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gaussfold.beliefs.trace import RowError
+from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.cli.errors import BAD_DATA, BROKEN_PIPE, INTERRUPTED, OK, TERMINATED, USAGE, Failure, close_output, fail
 from gaussfold.cli.model import StreamModel, refuse_row
 from gaussfold.cli.options import Run
@@ -55,7 +55,7 @@ def start_model(run: Run, setting: Setting, reading: Reading, chosen: dict[str, 
     if initial is None:
         return StreamModel(setting, reading, names={} if run.keep_names else None)
     model = open_model(initial)
-    known = {**vars(model.setting), "bits": model.reading.bits, "interact": model.reading.interact}
+    known = {**vars(model.setting), "bits": model.reading.bits, "interact": model.reading.interact, "hash": model.reading.hash}
     for name, value in chosen.items():
         if name in known and value != known[name]:
             msg = f"--{name.replace('_', '-')} {value} differs from the model's {known[name]} ({initial}); leave it out"
@@ -179,8 +179,8 @@ class _Training:
                 self._learn(chunk.rows(at, stop) if at else chunk)
             except RowError as error:
                 stop, trouble = at + error.row, refuse_row(chunk, RowError(at + error.row))
-                if error.row:
-                    self._learn(chunk.rows(at, stop))
+                if error.row and error.trace is not None:
+                    self._count(chunk.rows(at, stop), error.trace)
                 self._model.run = {"passes": k, "rows": start + stop, "finished": 0}
                 self.n_bad += 1
                 if self.n_bad > self._job.skip_bad:
@@ -195,7 +195,10 @@ class _Training:
         model = self._model
         if self._run.test_only:
             model.meet(chunk)
-        trace = model.score(chunk) if self._run.test_only else model.learn(chunk)
+        self._count(chunk, model.score(chunk) if self._run.test_only else model.learn(chunk))
+
+    def _count(self, chunk: Chunk, trace: Trace) -> None:
+        model = self._model
         self._progress.update(chunk, trace)
         if self._writer is not None:
             prediction = model.predict(chunk) if self._run.test_only else model.before(trace, chunk.label)

@@ -13,6 +13,7 @@ from scipy import sparse
 from gaussfold.data.messages import BadRecord
 from gaussfold.data.naming import Named
 from gaussfold.engine.records import N_REPORT, Options, Rows, Scratch
+from gaussfold.engine.words import PADDING
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,6 +98,7 @@ def _scratch(n_bytes: int, entries: int, keep_names: int) -> Scratch:
     return Scratch(
         raw=np.empty(n_bytes + 2, np.uint32),
         groups=np.empty((n_bytes + 2, 4), np.int64),
+        ends=np.empty(n_bytes + PADDING, np.int32),
         spans=np.empty((n_bytes + 2 if keep_names else 1, 2), np.int64),
         table=np.zeros(table, np.int64),
         stamps=np.full(4096, -1, np.int32),

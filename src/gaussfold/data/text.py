@@ -19,8 +19,9 @@ from gaussfold.data.naming import name_slots
 from gaussfold.data.reading import KINDS, Reading, Roles
 from gaussfold.data.sources import Source, skip_mark
 from gaussfold.data.strings import murmur_of
-from gaussfold.engine.parse import parse_svmlight, parse_vw
 from gaussfold.engine.parse_csv import parse_csv
+from gaussfold.engine.parse_svm import parse_svmlight
+from gaussfold.engine.parse_vw import parse_vw
 from gaussfold.engine.records import (
     BAD,
     BASE,
@@ -97,6 +98,7 @@ class TextReader:
             label_kind=kind,
             max_bad=self.max_bad - self.n_bad,
             keep_names=self.keep_names,
+            digits=reading.hash == "strings",
             interactions=self._interactions,
         )
 
