@@ -21,7 +21,7 @@ from experiments.registry import Context, Result
 from gaussfold.deep.search import LogUniform, random_search
 
 SPACE = {"noise": LogUniform(0.03, 0.5), "precision": LogUniform(0.2, 10.0)}
-TRIALS, FOLDS, EPOCHS = 8, 3, 120.0
+TRIALS, FOLDS, EPOCHS = 6, 3, 120.0
 
 NETWORKS = ("VIFA", "SLANG", "SWAG", "online FA", "L-RVGA")
 COLUMNS = [*((method, "NN") for method in NETWORKS), *((method, "LR") for method in ("VIFA", "SLANG", "L-RVGA"))]
