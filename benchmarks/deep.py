@@ -67,12 +67,10 @@ def boston(rows: int | None = None) -> Task:
         y = X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * rng.standard_normal(506)
     train = train[:rows]
     shift, scale, centre, unit = X[train].mean(axis=0), X[train].std(axis=0), y[train].mean(), y[train].std()
-    pairs = [
-        (((X[i] - shift) / scale).astype(np.float32), ((y[i] - centre) / unit).astype(np.float32))
-        for i in (train, test)
-    ]
+    X, y = ((X - shift) / scale).astype(np.float32), ((y - centre) / unit).astype(np.float32)
+    name = "Boston" if path.is_file() else "synthetic of Boston's shape"
     return Task(
-        "Boston" if path.is_file() else "synthetic of Boston's shape", (X[train], y[train]), (X[test], y[test]), gf.likelihoods.Gaussian(std=0.2),
+        name, (X[train], y[train]), (X[test], y[test]), gf.likelihoods.Gaussian(std=0.2),
         _mlp_params(13, 50, None), 1.0, 10, float(np.log(unit)), 2.6,
     )  # fmt: skip
 
@@ -230,9 +228,8 @@ def _loops(report: Report, quick: bool) -> None:
         jax.block_until_ready((inner, loss, ok))
 
     loop(3)
-    outside, dispatch = (
-        min(_seconds(lambda: work(steps // 4)) for _ in range(3)) / (steps // 4) for work in (loop, bare)
-    )
+    few = steps // 4
+    outside, dispatch = (min(_seconds(partial(work, few)) for _ in range(3)) / few for work in (loop, bare))
     report.numbers["loop"] = {"compiled": inside, "python": outside, "python_without_batches": dispatch}
     report.notes.append(
         f"Boston, linear, K = 3, M = 100, L = 10: {1e6 * inside:.0f} µs a step in the compiled loop, "
