@@ -102,7 +102,8 @@ def test_networks_one_after_the_other_are_the_same(samples, monkeypatch):
         function, gf.deep.layout_of(params), 2, 4, False, samples, resolve("sgd", None, GROUPS)[0], False
     )
     rng = np.random.default_rng(2)
-    batches = jnp.asarray(rng.standard_normal((4, 5, 2))), jnp.asarray(rng.standard_normal((4, 5)))
+    count = 4 // program.pairs
+    batches = jnp.asarray(rng.standard_normal((count, 5, 2))), jnp.asarray(rng.standard_normal((count, 5)))
     hyper = {"key": jax.random.key_data(jax.random.key(3))}
     together = program.likelihood_term(variables(2), batches, program.draw(hyper, 7), 2.5)
     monkeypatch.setattr("gaussfold.deep.vifa._AT_ONCE", 1)

@@ -45,6 +45,11 @@ class VIFAProgram:
         return jax.vmap(lambda number: self._draw(key, number))(jnp.arange(self.n_samples))
 
     @property
+    def pairs(self) -> int:
+        """Draws that look at one batch: both of an antithetic pair, so that the batch's own noise cancels in them."""
+        return 2 if self.samples == "antithetic" else 1
+
+    @property
     def _one_by_one(self) -> bool:
         return self.n_samples > 1 and self.n_samples * self.layout.dim > _AT_ONCE
 
@@ -63,7 +68,9 @@ class VIFAProgram:
         look = jax.value_and_grad(self._loss)
         if not self._one_by_one:
             h, z = draws
-            batch = jax.tree.map(lambda a: a[0], batches) if self.shared else batches
+            batch = jax.tree.map(
+                lambda a: a[0] if self.shared else jnp.tile(a, (self.pairs,) + (1,) * (a.ndim - 1)), batches
+            )
             thetas = objective.networks(variables, h, z)
             values, slopes = jax.vmap(look, in_axes=(0, None if self.shared else 0, None))(thetas, batch, scale)
             return values.mean(), objective.likelihood_gradient(variables, slopes, h, z)
@@ -71,7 +78,7 @@ class VIFAProgram:
 
         def add(number: Any, sums: Any) -> Any:
             h, z = (part[None] for part in self._draw(key, number))
-            batch = jax.tree.map(lambda a: a[0 if self.shared else number], batches)
+            batch = jax.tree.map(lambda a: a[0 if self.shared else number % len(a)], batches)
             value, slope = look(objective.networks(variables, h, z)[0], batch, scale)
             gradient = objective.likelihood_gradient(variables, slope[None], h, z)
             return sums[0] + value, objective.add(sums[1], gradient)
@@ -120,7 +127,7 @@ class VIFA(Method):
     share_batch
         Let the L networks look at one batch, rather than each at one of its own as in the thesis.
     samples
-        "independent", "antithetic" (pairs, L even) or "qmc" (a shifted lattice).
+        "independent", "antithetic" (pairs with opposite noise that share a batch, L even) or "qmc" (a shifted lattice).
     optimizer
         "adam", "sgd", "rmsprop", or any optax gradient transformation over the groups "mean", "factors", "log_psi".
     learning_rate
@@ -204,7 +211,7 @@ class VIFA(Method):
 
     @property
     def _batches_per_step(self) -> int:
-        return 1 if self.share_batch else self.n_samples
+        return 1 if self.share_batch else self.n_samples // self._program().pairs
 
     @property
     def _draws_per_step(self) -> int:
