@@ -45,7 +45,7 @@ def methods(apply: Any, params: Any, rows: int, epochs: int) -> dict[str, Any]:
     """Posteriors under one interface: each a function of data."""
     function = deep.log_likelihood(apply, "softmax")
     steps = epochs * (rows // 50)
-    shared = {"prior_precision": 10.0, "batch_size": 50, "seed": 1}
+    shared = {"prior_precision": 1.0, "batch_size": 50, "seed": 1}
     descent = shared | {"optimizer": "adam", "learning_rate": 3e-3, "burn_in": steps * 3 // 4}
     return {
         "VIFA, K = 5": deep.VIFA(
@@ -55,7 +55,7 @@ def methods(apply: Any, params: Any, rows: int, epochs: int) -> dict[str, Any]:
             function, params, rank=0, n_samples=2, share_batch=True, learning_rate=0.01, init_std=0.03, **shared
         ),
         "SLANG, K = 5": deep.SLANG(
-            function, params, rank=5, n_samples=2, learning_rate=0.02, precision_rate=0.02, momentum=0.9, **shared
+            function, params, rank=5, n_samples=1, learning_rate=0.02, precision_rate=0.02, momentum=0.9, **shared
         ),
         "SWAG, K = 10": deep.SWAG(function, params, rank=10, every=max(1, rows // 50), **descent),
         "online FA, K = 10": deep.FactorIterates(function, params, rank=10, every=2, **descent),
