@@ -129,7 +129,7 @@ _DEEP = {
         "Digits: accuracy, calibration and out-of-distribution entropy",
         "digits:compare",
     ),
-    "deep-networks": ("A convolutional and an attention network with a posterior", "digits:networks"),
+    "deep-networks": ("A convolutional and an attention network with a posterior", "digits:architectures"),
 }
 EXPERIMENTS |= {name: Experiment(name, title, f"experiments.deep.{to}") for name, (title, to) in _DEEP.items()}
 

@@ -80,6 +80,7 @@ def ellipse(found: Gaussian, mass: float = 0.9, points: int = 200) -> np.ndarray
 
 
 def mean_and_error(values: Any) -> tuple[float, float]:
-    """Mean and its standard error."""
+    """Mean and its standard error; NaN (a training that failed) is left out."""
     array = np.asarray(values, dtype=float)
+    array = array[~np.isnan(array)]
     return float(array.mean()), float(array.std(ddof=1) / np.sqrt(len(array))) if len(array) > 1 else 0.0
