@@ -15,4 +15,8 @@ BENCHMARKS = {
         "benchmarks.lowrank",
         "L-RVGA in a million dimensions: textbook, ours by row and by block; factor analysis beside scikit-learn",
     ),
+    "gp": (
+        "benchmarks.gp",
+        "Gaussian-process classification, Markov to a million points, dense, sparse: ours, bayesnewton, GPyTorch",
+    ),
 }
