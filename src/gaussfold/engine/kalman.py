@@ -354,5 +354,8 @@ def backward(
                 s[i] += A[u, k, i] * r[k]
         _add_turned(1.0, A[u], M, T)
         _mul(T, A[u], M)
+        for i in range(S):  # Z'H above stands for M·cross'·ΩH: true of a symmetric M only, and rounding would grow
+            for j in range(i):
+                M[i, j] = M[j, i] = 0.5 * (M[i, j] + M[j, i])
         for i in range(S):
             r[i] = s[i]

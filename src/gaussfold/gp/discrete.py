@@ -1,7 +1,7 @@
 """Derivatives of the energy as it is computed, where that is a cubature sum.
 
-``E log p`` and ``log E p^α`` by nodes ``f = m + L x`` are functions of m and of the root L of the covariance. Their
-derivatives in the covariance are not the cubature of ``∇² log p`` (only the exact integrals obey Price's theorem), and an
+``E log p`` by nodes ``f = m + L x`` is a function of m and of the root L of the covariance. Its derivatives in the
+covariance are not the cubature of ``∇² log p`` (only the exact integrals obey Price's theorem), and an
 optimiser needs the gradient of the function it evaluates.
 """
 
@@ -21,19 +21,14 @@ def is_summed(model: VectorLikelihood, cubature: AnyCubature) -> bool:
 
 
 def summed_slopes(
-    model: VectorLikelihood, Y: Array, mean: Array, cov: Array, alpha: float, cubature: AnyCubature
+    model: VectorLikelihood, Y: Array, mean: Array, cov: Array, cubature: AnyCubature
 ) -> tuple[Array, Array]:
-    """Derivatives in mean (N, D) and covariance (N, D, D) of ``log Σ w p^α``, or of ``Σ w log p`` if alpha is 0."""
+    """Derivatives in mean (N, D) and covariance (N, D, D) of ``Σ w log p``; for ep see ``tilted_slopes``."""
     by_mean, by_cov = np.empty(mean.shape), np.empty(cov.shape)
     for block in model.blocks(Y, mean, cov, cubature):
         gradient = model.derivatives(block.labels, block.latents)[0]
-        share = np.broadcast_to(block.weights, gradient.shape[:2])
-        if alpha > 0.0:
-            log_p = alpha * model.log_prob(block.labels, block.latents)
-            share = share * np.exp(log_p - log_p.max(axis=1, keepdims=True))
-            share = alpha * share / share.sum(axis=1, keepdims=True)
-        by_mean[block.rows] = np.einsum("np,npd->nd", share, gradient)
-        by_root = np.einsum("np,npd,pe->nde", share, gradient, block.points)
+        by_mean[block.rows] = np.einsum("p,npd->nd", block.weights, gradient)
+        by_root = np.einsum("p,npd,pe->nde", block.weights, gradient, block.points)
         by_cov[block.rows] = _root_adjoint(block.roots, by_root)
     return by_mean, by_cov
 

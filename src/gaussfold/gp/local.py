@@ -134,10 +134,9 @@ def slopes(local: Local, Y: Array, now: Marginals, sites: Sites) -> Slopes:
 def _likelihood_slopes(local: Local, Y: Array, mean: Array, cov: Array, alpha: float) -> tuple[Array, Array]:
     """Derivatives in mean and covariance of E log p (alpha 0) or log E p^α."""
     model = as_vector(local.likelihood)
+    if alpha > 0.0:
+        return model.tilted_slopes(Y, mean, cov, alpha, local.cubature)
     if is_summed(model, local.cubature):
-        return summed_slopes(model, Y, mean, cov, alpha, local.cubature)
-    if alpha == 0.0:
-        first, second = model.expected_derivatives(Y, mean, cov)
-        return first, 0.5 * second
-    _, first, second = model.tilted(Y, mean, cov, alpha)
-    return first, 0.5 * (second + first[:, :, None] * first[:, None, :])
+        return summed_slopes(model, Y, mean, cov, local.cubature)
+    first, second = model.expected_derivatives(Y, mean, cov)
+    return first, 0.5 * second

@@ -145,8 +145,9 @@ class VectorLikelihood:
     ) -> tuple[Array, Array]:
         """Derivatives of ``log E p(y | f)^α`` in the mean (N, D) and in the covariance (N, D, D).
 
-        The latter through the nodes ``m + L x``: S = E_t[∇l x'] is the derivative in L, and a triangle of L'S takes it
-        back through the Cholesky factor. That needs one derivative of log p less than Price's (∇² + ∇∇')/2, to which it converges.
+        The latter through the nodes ``m + L x``: E_t[∇l x'] is the derivative in L, and a triangle of L' times it goes
+        back through the Cholesky factor. That needs one derivative of log p less than Price's (∇² + ∇∇')/2, to which it
+        converges.
         """
         first = np.empty(mean.shape)
         by_cov = np.empty(cov.shape)

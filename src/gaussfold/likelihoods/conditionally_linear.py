@@ -80,8 +80,8 @@ class ConditionallyLinear(GaussianNoise):
 
     def _block(self, Y: Array, mean: Array, cov: Array, alpha: float, points: Array, log_w: Array) -> Tilted:
         """Outer nodes a = m_a + L x; given each, b ~ N(m_b + W x, C_b) meets y exactly, with noise R/α."""
-        outer = list(self.outer)
-        inner = [i for i in range(self.latents) if i not in self.outer]
+        outer = np.array(self.outer)
+        inner = np.setdiff1d(np.arange(self.latents), outer)
         root = lower_roots(cov[:, outer][:, :, outer], "cov")
         W = cov[:, inner][:, :, outer] @ np.swapaxes(inverse(root), -1, -2)
         left = symmetrised(cov[:, inner][:, :, inner] - W @ np.swapaxes(W, -1, -2))[:, None]

@@ -21,7 +21,7 @@ class HeteroscedasticGaussian(ConditionallyLinear):
     Examples
     --------
     >>> HeteroscedasticGaussian().log_prob([[0.3]], [[0.1, -0.4]])
-    array([-0.3096])
+    array([-0.3275])
     """
 
     latents: ClassVar[int] = 2

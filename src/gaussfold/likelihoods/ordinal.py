@@ -34,7 +34,7 @@ class Ordinal(ScalarLikelihood):
     Examples
     --------
     >>> Ordinal([-1.0, 0.5]).log_prob([0, 1, 2], 0.2)
-    array([-1.4633, -1.1675, -0.8544])
+    array([-1.4633, -1.0701, -0.8544])
     """
 
     cutpoints: tuple[float, ...]

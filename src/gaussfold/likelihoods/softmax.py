@@ -28,7 +28,7 @@ class Softmax(VectorLikelihood):
     Examples
     --------
     >>> Softmax(3).log_prob([[2.0]], [[0.1, -0.4, 0.6]])
-    array([-0.6834])
+    array([-0.6803])
     """
 
     classes: int

@@ -126,7 +126,10 @@ def local_energy(
     value = rule.energy_several(model, Y, mean, cov, cubature)
     if not np.isfinite(value).all():
         row = int(np.argmin(np.isfinite(value)))
-        msg = f"the energy of {model} is {float(value[row])!r} in row {row} (Y = {Y[row]!r}, mean = {mean[row]!r})"
+        msg = (
+            f"rule={rule.name!r}: the energy of {model} is {float(value[row])!r} in row {row} of the observed ones "
+            f"(Y = {Y[row].tolist()!r}, latent mean {mean[row].tolist()!r}); check the likelihood's log_prob there"
+        )
         raise ValueError(msg)
     return value
 
