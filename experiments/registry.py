@@ -116,3 +116,10 @@ _LOWRANK = {
     "thesis-fig4.1": ("Thesis figures 4.1, B.1 and tables B.1, B.2: streaming factor analysis", "covariances:thesis"),
 }
 EXPERIMENTS |= {name: Experiment(name, title, f"experiments.lowrank.{to}") for name, (title, to) in _LOWRANK.items()}
+
+_GP = {
+    "gp-coal": ("Coal mining disasters: a Poisson rate by Laplace, VI and EP", "coal:run"),
+    "gp-banana": ("Banana: sparse classification, inducing inputs and hyperparameters learned", "banana:run"),
+    "gp-series": ("A million binary labels in time, and a century of daily counts", "series:run"),
+}
+EXPERIMENTS |= {name: Experiment(name, title, f"experiments.gp.{to}") for name, (title, to) in _GP.items()}
