@@ -145,3 +145,10 @@ EXPERIMENTS |= {
     name: Experiment(name, f"Bayes-Newton {name[3:]}: {title}", f"experiments.bayes_newton.{to}")
     for name, (title, to) in _BAYES_NEWTON.items()
 }
+
+_GP = {
+    "gp-coal": ("Coal mining disasters: a Poisson rate by Laplace, VI and EP", "coal:run"),
+    "gp-banana": ("Banana: sparse classification, inducing inputs and hyperparameters learned", "banana:run"),
+    "gp-series": ("A million binary labels in time, and a century of daily counts", "series:run"),
+}
+EXPERIMENTS |= {name: Experiment(name, title, f"experiments.gp.{to}") for name, (title, to) in _GP.items()}
