@@ -1,8 +1,8 @@
 """Lanes from and to memory, given by arrays or by pointers to them; nothing is checked, so positions must be right.
 
-A cell is the pair (mean, variance) of one feature (``engine.cells`` with K = 1). ``..._last`` are for the end of a row that
-does not fill its lanes: positions behind ``last`` mean ``last``, so the lanes too many repeat the last feature, compute the
-same, and may be written back. float32 arrays are widened and narrowed on the way.
+A cell is the pair (mean, variance) of one feature (``engine.cells`` with K = 1). ``..._last`` are for the end of a
+row that does not fill its lanes: positions behind ``last`` mean ``last``, so the lanes too many repeat the last
+feature, compute the same, and may be written back. float32 arrays are widened and narrowed on the way.
 """
 
 from __future__ import annotations

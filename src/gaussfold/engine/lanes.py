@@ -1,8 +1,8 @@
 """Several doubles as one value: arithmetic on 4 or 8 lanes that is vector instructions by construction.
 
-Left to itself LLVM vectorises loops whose arrays it can prove apart, which is hard to promise for gathered data. Here a
-vector is a Numba type of its own. ``+ - * /`` and comparisons work between lanes and with plain numbers, and the functions
-below take both, so that one formula (``engine.logit_series``) serves a single number and a vector of them.
+Left to itself LLVM vectorises loops whose arrays it can prove apart, which is hard to promise for gathered data. Here
+a vector is a Numba type of its own. ``+ - * /`` and comparisons work between lanes and with plain numbers, and the
+functions below take both, so that one formula (``engine.logit_series``) serves a single number and a vector of them.
 Loads and stores are in ``engine.lane_memory``.
 """
 
@@ -120,9 +120,7 @@ for _op, _symbol in ((operator.lt, "<"), (operator.le, "<="), (operator.gt, ">")
 
 def call(builder: Any, name: str, args: Any, result: Any) -> Any:
     """Call a function of LLVM's."""
-    function = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(result, [arg.type for arg in args]), name
-    )
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, [arg.type for arg in args]), name)
     return builder.call(function, args)
 
 
