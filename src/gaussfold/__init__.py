@@ -15,6 +15,7 @@ _HOMES = {
     "DenseGaussian": "gaussfold.beliefs.dense",
     "DiagonalGaussian": "gaussfold.beliefs.diagonal",
     "DiagonalMixture": "gaussfold.beliefs.mixture",
+    "FactorGaussian": "gaussfold.beliefs.factor",
     "FoldResult": "gaussfold.folding",
     "LowRankGaussian": "gaussfold.beliefs.lowrank",
     "StreamingClassifier": "gaussfold.estimators",
@@ -26,12 +27,13 @@ _HOMES = {
     "save": "gaussfold.store",
     "sweep": "gaussfold.sweeping",
 }
-_MODULES = ("batch", "data", "dynamics", "gp", "hashing", "likelihoods", "lookback", "metrics", "rules")
+_MODULES = ("batch", "data", "deep", "dynamics", "gp", "hashing", "likelihoods", "lookback", "metrics", "rules")
 
 __all__ = [
     "DenseGaussian",
     "DiagonalGaussian",
     "DiagonalMixture",
+    "FactorGaussian",
     "FoldResult",
     "LowRankGaussian",
     "StreamingClassifier",
@@ -41,6 +43,7 @@ __all__ = [
     "__version__",
     "batch",
     "data",
+    "deep",
     "dynamics",
     "fold",
     "gp",
@@ -55,9 +58,10 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from gaussfold import batch, data, dynamics, gp, hashing, likelihoods, lookback, metrics, rules
+    from gaussfold import batch, data, deep, dynamics, gp, hashing, likelihoods, lookback, metrics, rules
     from gaussfold.beliefs.dense import DenseGaussian
     from gaussfold.beliefs.diagonal import DiagonalGaussian
+    from gaussfold.beliefs.factor import FactorGaussian
     from gaussfold.beliefs.lowrank import LowRankGaussian
     from gaussfold.beliefs.mixture import DiagonalMixture
     from gaussfold.estimators import StreamingClassifier, StreamingPoissonRegressor, StreamingRegressor

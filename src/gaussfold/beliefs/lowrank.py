@@ -297,6 +297,10 @@ class LowRankGaussian:
         """Multiply by one site exp(shift·f - ½·precision·f²), f = x'θ."""
         lowrank_pass.absorb_site(self, np.asarray(x, dtype=float)[None], precision, shift)
 
+    def absorb_factors(self, rows: Array, mean: ArrayLike) -> None:
+        """Λ ← Λ + rows'rows, projected; the mean becomes ``mean``, which the caller has conditioned."""
+        lowrank_pass.absorb_factors(self, rows, mean)
+
     def absorb_stream(
         self,
         X: Any,

@@ -257,6 +257,13 @@ def absorb_site(belief: LowRankGaussian, X: Array, precision: float, shift: floa
             flush(belief)
 
 
+def absorb_factors(belief: LowRankGaussian, rows: Array, mean: Any) -> None:
+    """Rows of a precision to add, and where the mean goes."""
+    flush(belief)
+    _project(belief, np.ascontiguousarray(rows, dtype=belief._W.dtype), np.ones(len(rows)), None)
+    belief._mean[:] = mean
+
+
 def relax(belief: LowRankGaussian, factor: float, prior: LowRankGaussian) -> None:
     """Stabilised forgetting; exact if the prior is diagonal, else its factors are projected in."""
     flush(belief)

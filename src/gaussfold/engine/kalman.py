@@ -222,6 +222,35 @@ def _absorb(
 
 
 @compiled
+def _marginal(V: np.ndarray, precision: np.ndarray, work: np.ndarray, out: np.ndarray) -> None:
+    """``(V⁻¹ + Λ)⁻¹ = X'X`` with ``V = LL'``, ``I + L'ΛL = RR'``, ``X = R⁻¹L'``: never indefinite."""
+    D = V.shape[0]
+    L, R, G, X = work[0], work[1], work[2], work[3]
+    _root(V, L)
+    _mul(precision, L, G)
+    for i in range(D):
+        for j in range(D):
+            R[i, j] = 0.0
+            out[i, j] = 0.0
+    _add_turned(1.0, L, G, R)
+    for i in range(D):
+        R[i, i] += 1.0
+    for j in range(D):
+        for i in range(j, D):
+            entry = R[i, j]
+            for k in range(j):
+                entry -= R[i, k] * R[j, k]
+            R[i, j] = np.sqrt(entry) if i == j else entry / R[j, j]
+    for j in range(D):
+        for i in range(D):
+            t = L[j, i]
+            for k in range(i):
+                t -= R[i, k] * X[k, j]
+            X[i, j] = t / R[i, i]
+    _add_turned(1.0, X, X, out)
+
+
+@compiled
 def forward(
     step: np.ndarray, A: np.ndarray, Q: np.ndarray, H: np.ndarray, m0: np.ndarray, P0: np.ndarray,
     precision: np.ndarray, shift: np.ndarray,
@@ -275,12 +304,16 @@ def forward(
 
 @compiled
 def backward(
-    step: np.ndarray, A: np.ndarray, H: np.ndarray,
+    step: np.ndarray, A: np.ndarray, H: np.ndarray, precision: np.ndarray,
     mean: np.ndarray, cov: np.ndarray, cross: np.ndarray, pull: np.ndarray, weight: np.ndarray,
     f_mean: np.ndarray, f_cov: np.ndarray,
     differentiate: bool, bar_A: np.ndarray, bar_Q: np.ndarray, bar_P: np.ndarray,
 ) -> None:  # fmt: skip
-    """Smooth: fills the latents' marginals and, if asked, adds up the adjoints of log Z for A, Q and P0."""
+    """Smooth: fills the latents' marginals and, if asked, adds up the adjoints of log Z for A, Q and P0.
+
+    A marginal's covariance is what past and future say, ``V - (I + KΩ)⁻¹K`` with ``K = HP⁻N P⁻H'``, times its own site,
+    in a form that cannot become indefinite however sharp the site is.
+    """
     N, D = pull.shape
     S = mean.shape[1]
     kind = mean.dtype
@@ -293,20 +326,29 @@ def backward(
     Z = np.empty((D, S), kind)
     K = np.empty((D, D), kind)
     G = np.empty((D, D), kind)
+    V = np.empty((D, D), kind)
+    E = np.empty((D, D), kind)
+    work = np.zeros((4, D, D), kind)
     g = np.empty(D, kind)
     s = np.empty(S, kind)
     for n in range(N - 1, -1, -1):
         _mul(H, cov[n], B)
-        _mul(B, M, Y)
-        _mul_turned(H, B, f_cov[n])
-        _mul_turned(Y, B, K)
         _apply(H, mean[n], f_mean[n])
         _apply(B, r, g)
+        _mul(cross[n], M, Y)
+        _mul_turned(Y, cross[n], K)
+        _mul(K, weight[n], G)
+        _mul_turned(H, cross[n], V)
         for d in range(D):
             f_mean[n, d] += g[d]
-            for c in range(d + 1):
-                t = 0.5 * (f_cov[n, c, d] + f_cov[n, d, c] - K[c, d] - K[d, c])
-                f_cov[n, c, d] = f_cov[n, d, c] = t
+            G[d, d] += 1.0
+            for c in range(D):
+                E[d, c] = K[d, c]
+        _solve(G, E)
+        for d in range(D):
+            for c in range(D):
+                G[d, c] = V[d, c] - 0.5 * (E[d, c] + E[c, d])
+        _marginal(G, precision[n], work, f_cov[n])
         # back through the measurement
         _apply(cross[n], r, g)
         for d in range(D):
@@ -315,9 +357,8 @@ def backward(
                 t -= weight[n, d, c] * g[c]
             for i in range(S):
                 r[i] += H[d, i] * t
-        _mul(cross[n], M, Y)
         _mul(weight[n], Y, Z)
-        _mul_turned(Z, cross[n], G)
+        _mul(weight[n], K, G)
         _mul(G, weight[n], K)
         for d in range(D):
             for c in range(D):

@@ -50,6 +50,13 @@ class Precision:
         self.gram = gram
         self._cho = cho_factor(np.eye(len(gram)) + gram, lower=True)
 
+    def plus(self, rows: Any) -> Precision:
+        """Λ + rows'rows; of a precision without waiting rows."""
+        if self.rows is not None:
+            msg = "plus: rows wait already; project them first"
+            raise ValueError(msg)
+        return Precision(self.W, self.psi, self.gram, rows)
+
     def solve(self, right: Array) -> Array:
         """M⁻¹ right."""
         return np.asarray(cho_solve(self._cho, right))

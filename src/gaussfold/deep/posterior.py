@@ -1,0 +1,207 @@
+"""The result of every method here: a Gaussian belief on the flat vector of a tree of parameters."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gaussfold import store
+from gaussfold.beliefs.factor import FactorGaussian
+from gaussfold.beliefs.lowrank import LowRankGaussian
+from gaussfold.deep import likelihoods
+from gaussfold.deep.likelihoods import Apply
+from gaussfold.deep.prediction import Prediction, prediction
+from gaussfold.deep.trees import Layout, Tree, layout_from, layout_of
+
+_BELIEFS: dict[str, Any] = {"FactorGaussian": FactorGaussian, "LowRankGaussian": LowRankGaussian}
+_AT_ONCE = 1 << 24
+"""Numbers that the networks of one predicting call may hold together."""
+
+
+class Posterior:
+    """A Gaussian over the parameters of a network.
+
+    Parameters
+    ----------
+    belief
+        A :class:`gaussfold.FactorGaussian` or :class:`gaussfold.LowRankGaussian` over the flat vector.
+    layout
+        How the tree lies in it: :func:`gaussfold.deep.layout_of`, or a tree of parameters.
+    likelihood
+        What :func:`gaussfold.deep.log_likelihood` was given, if that is known.
+
+    Examples
+    --------
+    >>> import gaussfold as gf, numpy as np
+    >>> belief = gf.FactorGaussian([1.0, 2.0, 0.5], np.zeros((3, 1)), [0.1, 0.1, 0.1])
+    >>> posterior = Posterior(belief, {"w": np.zeros(2, np.float32), "b": np.zeros((), np.float32)})
+    >>> posterior.mean
+    {'b': Array(1., dtype=float32), 'w': Array([2. , 0.5], dtype=float32)}
+    """
+
+    def __init__(self, belief: FactorGaussian | LowRankGaussian, layout: Layout | Tree, likelihood: Any = None) -> None:
+        if type(belief).__name__ not in _BELIEFS:
+            msg = f"belief: {type(belief).__name__}; allowed are {', '.join(_BELIEFS)}"
+            raise ValueError(msg)
+        self.layout = layout if isinstance(layout, Layout) else layout_of(layout)
+        if belief.dim != self.layout.dim:
+            msg = f"belief: {belief.dim} parameters, but the tree has {self.layout.dim}; they must be the same"
+            raise ValueError(msg)
+        self.belief, self.likelihood = belief, likelihood
+
+    @property
+    def mean(self) -> Tree:
+        """The mean, as a tree of the parameters' structure and dtypes."""
+        return self.layout.unflatten(self.belief.mean.astype(self.layout.dtype))
+
+    def std(self) -> Tree:
+        """Standard deviation of each parameter, as a tree."""
+        return self.layout.unflatten(np.sqrt(self.belief.variance()).astype(self.layout.dtype))
+
+    def sample(self, rng: Any, n: int, *, stacked: bool = False) -> Any:
+        """Draw n networks: a list of n trees, or with ``stacked`` one tree whose leaves have n in front.
+
+        ``rng`` is a NumPy generator, a seed or a JAX key; the same one gives the same networks.
+        """
+        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
+            msg = f"n={n!r}: a whole number >= 1 is needed"
+            raise ValueError(msg)
+        tree = self.layout.unflatten(self._draws(generator(rng), int(n)))
+        return tree if stacked else [jax.tree.map(lambda leaf, i=i: leaf[i], tree) for i in range(n)]
+
+    def predict(
+        self, apply: Apply, X: Any, n_samples: int = 100, *, rng: Any = 0, likelihood: Any = None
+    ) -> Prediction:
+        """Average the predictions of networks drawn from the posterior, (B.6)-(B.8).
+
+        Parameters
+        ----------
+        apply
+            ``apply(params, X)``; keep passing the same function, and it is compiled once.
+        X
+            Inputs, whatever ``apply`` takes.
+        n_samples
+            Number of networks.
+        rng
+            As for :meth:`sample`; a fixed seed by default, so that a prediction can be repeated.
+        likelihood
+            As for :func:`gaussfold.deep.log_likelihood`, if the posterior was not learned with one.
+
+        Returns
+        -------
+        Prediction
+            ``mean``, ``std`` (noise included), ``epistemic_std`` and ``log_prob(y)``, the predictive density.
+        """
+        family = self.likelihood if likelihood is None else likelihoods.resolve(likelihood)
+        draw = generator(rng)
+        step = max(1, min(n_samples, _AT_ONCE // self.layout.dim))
+        inputs = jax.tree.map(jnp.asarray, X)
+        pieces = []
+        for start in range(0, n_samples, step):
+            trees = self.layout.unflatten(self._draws(draw, min(step, n_samples - start)))
+            pieces.append(_outputs(apply, family, trees, inputs))
+        return prediction(family, jax.tree.map(lambda *parts: jnp.concatenate(parts), *pieces))
+
+    def log_prob(self, tree: Tree) -> float:
+        """Log density of the posterior at a tree of parameters."""
+        return float(self.belief.log_prob(np.asarray(self.layout.flatten(tree), dtype=np.float64)))
+
+    def like(self, params: Tree) -> Self:
+        """The same posterior on trees of the structure of ``params``, which must have the same leaves."""
+        self.layout.check(params)
+        return type(self)(self.belief, layout_of(params), self.likelihood)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write to a file; see :func:`gaussfold.deep.load`."""
+        store.save(self, path)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The belief's arrays."""
+        return self.belief.state()
+
+    def store_header(self) -> dict[str, Any]:
+        """The tree's structure and the likelihood, as JSON."""
+        likelihood = None if self.likelihood is None else self.likelihood.config()
+        return {"belief": type(self.belief).__name__, "likelihood": likelihood, **self.layout.describe()}
+
+    @classmethod
+    def from_store(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        """The posterior of a file."""
+        belief = _BELIEFS[header["belief"]].from_state(arrays)
+        return cls(belief, layout_from(header), likelihoods.from_config(header["likelihood"]))
+
+    def _draws(self, rng: np.random.Generator, n: int) -> Any:
+        return self.belief.sample(n, rng).astype(self.layout.dtype)
+
+
+class MultiPosterior:
+    """A mixture of posteriors with equal weights, such as MultiSWAG's: several trainings, several modes."""
+
+    def __init__(self, parts: Sequence[Posterior]) -> None:
+        self.parts = tuple(parts)
+        if not self.parts:
+            msg = "parts: empty; at least one posterior is needed"
+            raise ValueError(msg)
+        for part in self.parts[1:]:
+            if part.layout != self.parts[0].layout:
+                msg = "parts: mismatched tree: all posteriors of a mixture must have the same leaves"
+                raise ValueError(msg)
+
+    def sample(self, rng: Any, n: int) -> list[Tree]:
+        """Draw n networks, each from a part chosen at random."""
+        draw = generator(rng)
+        counts = np.bincount(draw.integers(len(self.parts), size=n), minlength=len(self.parts))
+        found = [
+            tree for part, count in zip(self.parts, counts, strict=True) if count for tree in part.sample(draw, count)
+        ]
+        return [found[i] for i in draw.permutation(n)]
+
+    def predict(
+        self, apply: Apply, X: Any, n_samples: int = 100, *, rng: Any = 0, likelihood: Any = None
+    ) -> Prediction:
+        """As :meth:`Posterior.predict`, with the same number of networks from every part (n_samples in all)."""
+        each = -(-n_samples // len(self.parts))
+        draw = generator(rng)
+        looks = [part.predict(apply, X, each, rng=draw, likelihood=likelihood) for part in self.parts]
+        outputs = np.concatenate([look.outputs for look in looks])
+        if looks[0].noise is None:
+            return prediction(looks[0].likelihood, outputs)
+        return prediction(looks[0].likelihood, (outputs, np.concatenate([np.asarray(look.noise) for look in looks])))
+
+
+def load(path: str | os.PathLike[str], like: Tree = None) -> Posterior:
+    """Read a posterior from a file.
+
+    Parameters
+    ----------
+    path
+        A file written by :meth:`Posterior.save`.
+    like
+        A tree of parameters. Trees of dicts, lists and tuples can be rebuilt without it; it is needed for trees with
+        classes of their own (Flax, Equinox), which a file without pickle cannot hold, and checked in any case.
+    """
+    found = store.load(path)
+    if not isinstance(found, Posterior):
+        msg = f"path: {str(path)!r} holds a {type(found).__name__}, not a Posterior; use gaussfold.load"
+        raise store.StoreError(msg)
+    return found if like is None else found.like(like)
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """A NumPy generator from itself, a seed or a JAX key."""
+    if isinstance(rng, jax.Array) and jnp.issubdtype(rng.dtype, jax.dtypes.prng_key):
+        rng = np.asarray(jax.random.key_data(rng)).ravel()
+    elif isinstance(rng, jax.Array):
+        rng = np.asarray(rng).ravel()
+    return np.random.default_rng(rng)
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _outputs(apply: Apply, likelihood: Any, trees: Tree, X: Any) -> Any:
+    return jax.vmap(lambda params: likelihoods.forward(likelihood, apply, params, X))(trees)

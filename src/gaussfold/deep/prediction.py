@@ -1,0 +1,85 @@
+"""What a posterior over networks says at some inputs: an average over networks drawn from it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+
+from gaussfold.deep import likelihoods
+from gaussfold.types import Array
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Outputs of S networks at n inputs, and what they say about y.
+
+    Attributes
+    ----------
+    mean
+        Mean of y: averaged outputs, rates or class probabilities.
+    std
+        Standard deviation of y, its noise included where a likelihood is known.
+    epistemic_std
+        Standard deviation of E[y | network] over networks: what more data would remove.
+    outputs
+        Outputs of each network, shape (S, n, ...).
+    noise
+        With learned noise, log standard deviations of each network, shape (S,); otherwise None.
+    likelihood
+        The likelihood, or None: then mean and std are those of the outputs.
+    """
+
+    mean: Array
+    std: Array
+    epistemic_std: Array
+    outputs: Array
+    noise: Array | None
+    likelihood: Any
+
+    def log_prob(self, y: Any) -> Array:
+        """Log predictive density of each row's label: the log of the mean over networks, (B.7)."""
+        if self.likelihood is None:
+            msg = "likelihood: none is known, so outputs have no density; give predict(..., likelihood=...)"
+            raise ValueError(msg)
+        packed = jnp.asarray(self.outputs)
+        every = packed if self.noise is None else (packed, jnp.asarray(self.noise))
+        labels = jnp.asarray(y)
+        each = jax.vmap(lambda outputs: likelihoods.log_prob(self.likelihood, labels, outputs))(every)
+        return np.asarray(logsumexp(each, axis=0) - math.log(len(self.outputs)), dtype=np.float64)
+
+    def entropy(self) -> Array:
+        """Entropy of the predicted class, in nats, of each row (softmax and Bernoulli only)."""
+        p = self.mean
+        if isinstance(self.likelihood, likelihoods.Softmax):
+            return np.asarray(-(p * np.log(np.maximum(p, 1e-300))).sum(axis=-1))
+        if type(self.likelihood).__name__ != "Bernoulli":
+            msg = f"likelihood={self.likelihood!r}: classes have an entropy, so only softmax and Bernoulli do"
+            raise ValueError(msg)
+        both = (p * np.log(np.maximum(p, 1e-300)), (1.0 - p) * np.log(np.maximum(1.0 - p, 1e-300)))
+        return np.asarray(-(both[0] + both[1]))
+
+
+def prediction(likelihood: Any, outputs: Any) -> Prediction:
+    """Average over networks; ``outputs`` are those of :func:`likelihoods.forward`, stacked."""
+    noise = None
+    if isinstance(likelihood, likelihoods.LearnedGaussian):
+        outputs, noise = outputs
+        each, spread = likelihoods.conditional(likelihood, (outputs, noise.reshape((-1,) + (1,) * (outputs.ndim - 1))))
+    else:
+        each, spread = likelihoods.conditional(likelihood, outputs)
+    each, spread = np.asarray(each, dtype=np.float64), np.asarray(spread, dtype=np.float64)
+    epistemic = each.var(axis=0)
+    return Prediction(
+        mean=each.mean(axis=0),
+        std=np.sqrt(spread.mean(axis=0) + epistemic),
+        epistemic_std=np.sqrt(epistemic),
+        outputs=np.asarray(outputs),
+        noise=None if noise is None else np.asarray(noise),
+        likelihood=likelihood,
+    )

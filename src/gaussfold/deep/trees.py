@@ -1,0 +1,190 @@
+"""Trees of parameters as flat vectors, with the name, shape and dtype of every leaf."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+Tree: TypeAlias = Any
+"""Any JAX pytree: nested dicts, lists, tuples, Flax or Equinox modules."""
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """Where a leaf is and what it looks like."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return math.prod(self.shape)
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.dtype}{list(self.shape)}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a tree lies in a flat vector: leaf after leaf, in JAX's order, each in C order.
+
+    Hashable, so that compiled functions can be shared between objects with equal layouts. Made by :func:`layout_of`.
+    """
+
+    treedef: Any
+    leaves: tuple[Leaf, ...]
+
+    @property
+    def dim(self) -> int:
+        """Number of parameters D."""
+        return sum(leaf.size for leaf in self.leaves)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the flat vector: float64 if any leaf is, otherwise float32."""
+        return np.dtype("float64" if any(leaf.dtype == "float64" for leaf in self.leaves) else "float32")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Paths of the leaves."""
+        return tuple(leaf.name for leaf in self.leaves)
+
+    def slices(self) -> dict[str, slice]:
+        """Where each leaf lies in the flat vector."""
+        ends = np.cumsum([leaf.size for leaf in self.leaves])
+        return {leaf.name: slice(int(end) - leaf.size, int(end)) for leaf, end in zip(self.leaves, ends, strict=True)}
+
+    def flatten(self, tree: Tree) -> Any:
+        """The tree as one vector; the tree must have this layout. Can be traced by JAX."""
+        found = jax.tree.structure(tree)
+        if found != self.treedef:
+            raise ValueError(self._difference(tree))
+        parts = [jnp.ravel(leaf).astype(self.dtype) for leaf in jax.tree.leaves(tree)]
+        flat = jnp.concatenate(parts)
+        if flat.size != self.dim:
+            raise ValueError(self._difference(tree))
+        return flat
+
+    def unflatten(self, flat: Any) -> Tree:
+        """The tree of a vector (D,), or of vectors stacked in front: (..., D). Can be traced by JAX."""
+        if self.treedef is None:
+            kinds = ", ".join(self.names[:3]) + (" ..." if len(self.names) > 3 else "")
+            msg = (
+                f"tree: the leaves {kinds} come from a class that a model file cannot hold; give a tree of the same "
+                "structure: gaussfold.deep.load(path, like=params)"
+            )
+            raise ValueError(msg)
+        vector = jnp.asarray(flat)
+        if vector.ndim == 0 or vector.shape[-1] != self.dim:
+            msg = f"flat: shape {vector.shape}; (..., {self.dim}) is needed"
+            raise ValueError(msg)
+        places = self.slices()
+        parts = [
+            vector[..., places[leaf.name]].reshape(vector.shape[:-1] + leaf.shape).astype(leaf.dtype)
+            for leaf in self.leaves
+        ]
+        return jax.tree.unflatten(self.treedef, parts)
+
+    def check(self, tree: Tree, argument: str = "params") -> None:
+        """Raise a ValueError that names the first leaf in which a tree differs from this layout."""
+        if self.treedef is not None and jax.tree.structure(tree) != self.treedef:
+            raise ValueError(self._difference(tree, argument))
+        if _leaves(tree, argument) != self.leaves:
+            raise ValueError(self._difference(tree, argument))
+
+    def _difference(self, tree: Tree, argument: str = "params") -> str:
+        theirs = {leaf.name: leaf for leaf in _leaves(tree, argument)}
+        for leaf in self.leaves:
+            if theirs.get(leaf.name) != leaf:
+                found = theirs.get(leaf.name, "missing")
+                return f"{argument}: mismatched tree: {leaf} expected, {found} found; give a tree of the same structure"
+        extra = [str(leaf) for name, leaf in theirs.items() if name not in self.names]
+        what = f"{extra[0]} is not expected" if extra else f"{self.treedef} expected, {jax.tree.structure(tree)} found"
+        return f"{argument}: mismatched tree: {what}; give a tree of the same structure"
+
+    def describe(self) -> dict[str, Any]:
+        """The layout as JSON can hold it; see :func:`layout_from`."""
+        document: dict[str, Any] = {"leaves": [[leaf.name, list(leaf.shape), leaf.dtype] for leaf in self.leaves]}
+        if self.treedef is not None:
+            document["structure"] = _encode(jax.tree.unflatten(self.treedef, range(len(self.leaves))))
+        return json.loads(json.dumps(document))  # type: ignore[no-any-return]
+
+
+def layout_of(params: Tree, argument: str = "params") -> Layout:
+    """Look at a tree of parameters; refuse leaves that are not real floating point numbers, by their path.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> layout = layout_of({"w": np.ones((2, 3), np.float32), "b": np.zeros(2, np.float32)})
+    >>> layout.names, layout.dim
+    (("['b']", "['w']"), 8)
+    """
+    leaves = _leaves(params, argument)
+    if not sum(leaf.size for leaf in leaves):
+        msg = f"{argument}: the tree {jax.tree.structure(params)} holds no numbers; give the network's parameters"
+        raise ValueError(msg)
+    return Layout(jax.tree.structure(params), leaves)
+
+
+def layout_from(document: dict[str, Any]) -> Layout:
+    """Undo :meth:`Layout.describe`; of a tree with classes of its own only names and shapes are known."""
+    leaves = tuple(Leaf(name, tuple(shape), dtype) for name, shape, dtype in document["leaves"])
+    structure = document.get("structure")
+    return Layout(None if structure is None else jax.tree.structure(_decode(structure)), leaves)
+
+
+def _leaves(params: Tree, argument: str) -> tuple[Leaf, ...]:
+    found = []
+    for path, value in jax.tree_util.tree_leaves_with_path(params):
+        name = jax.tree_util.keystr(path) or "(the tree itself)"
+        try:
+            dtype = jnp.result_type(value) if np.ndim(value) or not isinstance(value, float) else np.dtype("float32")
+            shape = tuple(int(size) for size in np.shape(value))
+        except (TypeError, ValueError):
+            dtype, shape = None, ()
+        if dtype is None or not jnp.issubdtype(dtype, jnp.floating):
+            kind = type(value).__name__ if dtype is None else f"an array of {dtype}"
+            msg = (
+                f"{argument}: leaf {name} is {kind}; only real floating point leaves can have a posterior: "
+                "keep the others outside of the tree (equinox.partition, flax.nnx.split, or a closure)"
+            )
+            raise ValueError(msg)
+        found.append(Leaf(name, shape, str(dtype)))
+    return tuple(found)
+
+
+def _encode(tree: Any) -> Any:
+    """A tree of dicts, lists and tuples with leaf numbers, as JSON; None if anything else is in it."""
+    if isinstance(tree, bool):
+        return None
+    if isinstance(tree, int):
+        return tree
+    if type(tree) is dict and all(type(key) is str for key in tree):
+        parts: Any = {key: _encode(value) for key, value in tree.items()}
+        return None if any(part is None for part in parts.values()) else {"dict": parts}
+    if type(tree) in (list, tuple):
+        parts = [_encode(value) for value in tree]
+        return None if any(part is None for part in parts) else {type(tree).__name__: parts}
+    return None
+
+
+def _decode(document: Any) -> Any:
+    if isinstance(document, int):
+        return document
+    ((kind, parts),) = document.items()
+    if kind == "dict":
+        return {key: _decode(value) for key, value in parts.items()}
+    if kind not in ("list", "tuple"):
+        msg = f"structure: {kind!r}; allowed are 'dict', 'list' and 'tuple'"
+        raise ValueError(msg)
+    values = [_decode(value) for value in parts]
+    return values if kind == "list" else tuple(values)
