@@ -319,7 +319,7 @@ def test_ep_refuses_nodes_that_are_too_coarse():
     likelihood = lk.HeteroscedasticGaussian()
     Y, mean = np.array([[0.3], [2.0]]), np.array([[0.0, 0.5], [0.0, -4.0]])
     cov = np.stack([0.05 * np.eye(2), np.eye(2)])
-    with pytest.raises(ValueError, match=r"rule='ep': the cubature of Heterosc.* row 1 of .*too sharp for these nodes"):
+    with pytest.raises(ValueError, match=r"rule='ep': the cubature of Heterosc.* row 1 of .*too sharp"):
         rules.local_update(
             rules.EP(), rules.Heuristic(), likelihood, Y, mean, cov, blank(2, 2), cubature=GaussHermite(20)
         )

@@ -23,7 +23,7 @@ from gaussfold.engine.evaluate import APPROXIMATE, log_predictive
 from gaussfold.engine.exponential import exp_nonpositive, log_one_minus, log_positive
 from gaussfold.engine.families import LOGIT
 from gaussfold.engine.lane_memory import load4, load4_last, load8, store
-from gaussfold.engine.lanes import bits_of, choose, lanes4, lanes8, larger, magnitude, peak, root, smaller, total
+from gaussfold.engine.lanes import bits_of, choose, larger, lanes4, lanes8, magnitude, peak, root, smaller, total
 
 SCALE = math.pi / 8.0
 WIDE = 4.0
@@ -79,7 +79,7 @@ def _lesser(mu: Any, v: Any, zero: Any) -> Any:
 
 @compiled_inline
 def _log_scores(p0: Any, y: Any, m: Any, v: Any, zero: Any) -> Any:
-    """Y log p + (1-y) log(1-p), in lanes."""
+    """y log p + (1-y) log(1-p), in lanes."""
     if p0 == APPROXIMATE:
         e = exp_nonpositive(0.0 - magnitude(m) / root(1.0 + SCALE * v))
         q = zero + e / (1.0 + e)
