@@ -69,15 +69,15 @@ def load(context: Context, which: int) -> tuple[Network, str]:
 
 def fig7(context: Context) -> Result:
     """NLPD and RMSE of the removed outputs against iterations, mean of the data sets."""
-    last = 5 if context.quick else (300 if context.full else 40)
+    last = 5 if context.quick else (300 if context.full else 25)
     names = {name: pair for name, pair in methods.methods(DAMPING).items() if context.full or name not in SLOW}
     traces: dict[str, list[methods.Trace]] = {name: [] for name in names}
     sources = []
-    for which in context.track(range(1 if context.quick else (3 if context.full else 2)), "data sets"):
+    for which in context.track(range(3 if context.full else 1), "data sets"):
         network, source = load(context, which)
         sources.append(source)
         for name, (rule, policy) in names.items():
-            trace, _ = methods.run(network.make, network.X, network.train, rule, policy, network.scores, last, 10)
+            trace, _ = methods.run(network.make, network.X, network.train, rule, policy, network.scores, last, 6)
             traces[name].append(trace)
     numbers = methods.table(traces, methods.authors(ORACLES, "gprn") if "authors" in sources else {}, rmse=True)
     for entry in numbers.values():  # theirs averages zeros over the rows that are not test rows: 133 of 400 count
@@ -109,7 +109,7 @@ def fig7(context: Context) -> Result:
 def fig6(context: Context) -> Result:
     """Predictions of the three outputs by heuristic VI and by variational Gauss-Newton."""
     network, source = load(context, 0)
-    last = 5 if context.quick else 60
+    last = 5 if context.quick else 25
     figure = style.canvas(11.0, 8.0)
     axes = figure.subplots(3, 1, sharex=True)
     names = methods.methods(DAMPING)

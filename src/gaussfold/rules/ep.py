@@ -80,6 +80,7 @@ def _refuse_negative_variance(likelihood: VectorLikelihood, hessian: Array, cov:
         msg = (
             f"rule='ep': the cubature of {likelihood} gives row {row} of the observed ones a tilted covariance with "
             f"the relative eigenvalue {float(smallest[row])!r}, below zero: the likelihood is too sharp for these "
-            "nodes; use more of them, as in cubature=GaussHermite(40), a smaller damping, or cubature=None where that is exact"
+            "nodes; use more of them, as in cubature=GaussHermite(40), a smaller damping, or cubature=None where "
+            "that is exact"
         )
         raise ValueError(msg)
