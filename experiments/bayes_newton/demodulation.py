@@ -63,14 +63,14 @@ def scores(model: GaussianProcess, X: Array, Y: Array, latents: Array, test: Arr
 def fig5(context: Context) -> Result:
     """NLPD and ground-truth RMSE against iterations, mean of four folds."""
     X, Y, latents, folds, source = load(context)
-    last = 15 if context.quick else 300
+    last = 15 if context.quick else (300 if context.full else 150)
     names = methods.methods(0.5)
     traces: dict[str, list[methods.Trace]] = {name: [] for name in names}
-    for test in context.track(folds[:1] if context.quick else folds, "folds"):
+    for test in context.track(folds[: 4 if context.full else 1], "folds"):
         train = np.setdiff1d(np.arange(len(X)), test)
         for name, (rule, policy) in names.items():
             trace, _ = methods.run(
-                make, X[train], Y[train], rule, policy, lambda m, t=test: scores(m, X, Y, latents, t), last
+                make, X[train], Y[train], rule, policy, lambda m, t=test: scores(m, X, Y, latents, t), last, 15
             )
             traces[name].append(trace)
     theirs = methods.authors(ORACLES, "product") if source == "authors" else {}
@@ -91,7 +91,7 @@ def fig5(context: Context) -> Result:
 def fig4(context: Context) -> Result:
     """A segment of the signal, and the latents as heuristic VI and variational Gauss-Newton see them."""
     X, Y, latents, folds, source = load(context)
-    last = 15 if context.quick else 300
+    last = 15 if context.quick else 200
     train = np.setdiff1d(np.arange(len(X)), folds[0])
     part = slice(0, 250)
     figure = style.canvas(11.0, 8.0)

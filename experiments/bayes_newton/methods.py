@@ -88,11 +88,18 @@ Score = Callable[[GaussianProcess], tuple[float, float]]
 
 
 def run(
-    make: Callable[[Any, Any], GaussianProcess], X: Any, Y: Any, rule: Any, policy: Any, score: Score, last: int
+    make: Callable[[Any, Any], GaussianProcess],
+    X: Any,
+    Y: Any,
+    rule: Any,
+    policy: Any,
+    score: Score,
+    last: int,
+    marks: int = 30,
 ) -> tuple[Trace, Any]:
-    """Iterate ``last`` times and score at about thirty of them; a failed fit keeps what it had, as a failure."""
+    """Iterate ``last`` times and score at about ``marks`` of them; a failed fit keeps what it had, as a failure."""
     trace = Trace()
-    marks = set(np.unique(np.geomspace(1, last, 30).astype(int)).tolist())
+    scored = set(np.unique(np.geomspace(1, last, marks).astype(int)).tolist())
     model = make(rules.VI() if rule is None else rule, rules.Heuristic() if policy is None else policy)
     stepper = None
     try:
@@ -104,7 +111,7 @@ def run(
                 stepper.step()
             else:
                 model.step()
-            if k in marks:
+            if k in scored:
                 nlpd, rmse = score(model)
                 values = (model.energy(), nlpd, rmse)
                 if not np.isfinite(values[:2]).all():

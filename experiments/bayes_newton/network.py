@@ -16,6 +16,8 @@ from gaussfold.types import Array
 
 NOISE = np.array([[0.02, -0.015, -0.005], [-0.015, 0.04, 0.01], [-0.005, 0.01, 0.06]])
 RATE, DAMPING = 0.3, 0.3
+SLOW = {"pl2_heuristic", "pl2_quasinewton", "pl2_riemann", "pep05_quasinewton", "pep05_riemann", methods.ADAM}
+"""Half a second per iteration and more, in eight dimensions: with ``--full`` only."""
 
 
 class Network:
@@ -67,16 +69,15 @@ def load(context: Context, which: int) -> tuple[Network, str]:
 
 def fig7(context: Context) -> Result:
     """NLPD and RMSE of the removed outputs against iterations, mean of the data sets."""
-    last = 5 if context.quick else (300 if context.full else 80)
-    skip = {"vi_firstorder_adam"} if context.quick else set()
-    names = {name: pair for name, pair in methods.methods(DAMPING).items() if name not in skip}
+    last = 5 if context.quick else (300 if context.full else 25)
+    names = {name: pair for name, pair in methods.methods(DAMPING).items() if context.full or name not in SLOW}
     traces: dict[str, list[methods.Trace]] = {name: [] for name in names}
     sources = []
-    for which in context.track(range(1) if context.quick else range(3), "data sets"):
+    for which in context.track(range(3 if context.full else 1), "data sets"):
         network, source = load(context, which)
         sources.append(source)
         for name, (rule, policy) in names.items():
-            trace, _ = methods.run(network.make, network.X, network.train, rule, policy, network.scores, last)
+            trace, _ = methods.run(network.make, network.X, network.train, rule, policy, network.scores, last, 6)
             traces[name].append(trace)
     numbers = methods.table(traces, methods.authors(ORACLES, "gprn") if "authors" in sources else {}, rmse=True)
     for entry in numbers.values():  # theirs averages zeros over the rows that are not test rows: 133 of 400 count
@@ -108,7 +109,7 @@ def fig7(context: Context) -> Result:
 def fig6(context: Context) -> Result:
     """Predictions of the three outputs by heuristic VI and by variational Gauss-Newton."""
     network, source = load(context, 0)
-    last = 5 if context.quick else 100
+    last = 5 if context.quick else 25
     figure = style.canvas(11.0, 8.0)
     axes = figure.subplots(3, 1, sharex=True)
     names = methods.methods(DAMPING)

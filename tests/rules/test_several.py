@@ -312,3 +312,16 @@ def test_non_positive_sites_are_reported_and_left_alone():
     mean, cov = np.zeros((5, 1)), np.full((5, 1, 1), 0.1)
     update = rules.local_update(rules.Newton(), rules.Exact(), likelihood, holes, mean, cov, blank(5, 1))
     assert (update.non_positive, update.first_non_positive) == (2, 2)
+
+
+def test_ep_refuses_nodes_that_are_too_coarse():
+    """A tilted covariance below zero is integration error: named, not turned into a site."""
+    likelihood = lk.HeteroscedasticGaussian()
+    Y, mean = np.array([[0.3], [2.0]]), np.array([[0.0, 0.5], [0.0, -4.0]])
+    cov = np.stack([0.05 * np.eye(2), np.eye(2)])
+    with pytest.raises(ValueError, match=r"rule='ep': the cubature of Heterosc.* row 1 of .*too sharp"):
+        rules.local_update(
+            rules.EP(), rules.Heuristic(), likelihood, Y, mean, cov, blank(2, 2), cubature=GaussHermite(20)
+        )
+    fine = rules.local_update(rules.EP(), rules.Heuristic(), likelihood, Y, mean, cov, blank(2, 2))
+    assert np.isfinite(fine.sites.shift).all()

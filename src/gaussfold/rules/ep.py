@@ -9,7 +9,7 @@ import numpy as np
 
 from gaussfold.expectations.tilted import tilted
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
-from gaussfold.linalg.small import inverse, symmetrised
+from gaussfold.linalg.small import inverse, lower_roots, smallest_eigenvalues, symmetrised
 from gaussfold.protocols import Likelihood
 from gaussfold.types import Array, ArrayLike, Moments, Site, VectorSite
 
@@ -47,6 +47,7 @@ class EP:
     ) -> VectorSite:
         """The same on f in R^D, looking at the cavity: J = R ∇L (at its mean), H = R ∇²L, R = (I + α ∇²L C)⁻¹."""
         _, gradient, hessian = likelihood.tilted(Y, mean, cov, self.alpha, cubature)
+        _refuse_negative_variance(likelihood, hessian, cov)
         return self.scaled(gradient / self.alpha, hessian / self.alpha, cov)
 
     def scaled(self, gradient: Array, hessian: Array, cov: Array) -> VectorSite:
@@ -66,3 +67,20 @@ class EP:
     ) -> Array:
         """``(1/α) log E p^α`` over the cavity: the first term of (27)."""
         return likelihood.log_predictive(Y, mean, cov, cubature, alpha=self.alpha) / self.alpha
+
+
+def _refuse_negative_variance(likelihood: VectorLikelihood, hessian: Array, cov: Array) -> None:
+    """C + C ∇² log Z C is the tilted covariance: only integration error makes it negative, and then R is nonsense."""
+    root = lower_roots(cov, "cavity covariance")
+    relative = np.eye(cov.shape[-1]) + symmetrised(np.swapaxes(root, -1, -2) @ hessian @ root)
+    smallest = smallest_eigenvalues(relative)
+    bad = smallest < -1e-8
+    if bad.any():
+        row = int(np.argmax(bad))
+        msg = (
+            f"rule='ep': the cubature of {likelihood} gives row {row} of the observed ones a tilted covariance with "
+            f"the relative eigenvalue {float(smallest[row])!r}, below zero: the likelihood is too sharp for these "
+            "nodes; use more of them, as in cubature=GaussHermite(40), a smaller damping, or cubature=None where "
+            "that is exact"
+        )
+        raise ValueError(msg)
