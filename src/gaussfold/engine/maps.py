@@ -87,7 +87,7 @@ def log_predictive(code: int, p0: float, p1: float, y: np.ndarray, m: np.ndarray
     rare = np.abs(logit_rows(likely, m, v)[0])  # E σ of the less likely label, which has all the digits
     surprise = np.abs(y - likely)  # the share of the less likely label in y: 0 or 1, or between for a soft one
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = np.where(surprise > 0.0, surprise * np.log(rare), 0.0) + (1.0 - surprise) * np.log1p(-rare)
+        value: np.ndarray = np.where(surprise > 0.0, surprise * np.log(rare), 0.0) + (1.0 - surprise) * np.log1p(-rare)
     far = (rare < 1e-9) & (surprise > 0.0)  # too rare for a rule that is exact in absolute terms
     if far.any():
         value[far] = _log_predictive_rows(code, p0, p1, y[far], m[far], v[far])

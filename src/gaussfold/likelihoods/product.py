@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import log, pi
 from typing import ClassVar
 
 import numpy as np
@@ -37,6 +38,32 @@ class ProductGaussian(ConditionallyLinear):
     def __post_init__(self) -> None:
         object.__setattr__(self, "std", positive(self.std, "std", "ProductGaussian"))
 
+    def log_prob(self, Y: ArrayLike, F: ArrayLike) -> Array:
+        """``-r²/2 - log std - log(2π)/2``, ``r = (y - f₁ φ)/std``; 0 where y is missing."""
+        residual, _, _, missing = self._parts(Y, F)
+        value = -0.5 * residual**2 - log(self.std) - 0.5 * log(2.0 * pi)
+        return np.asarray(np.where(missing, 0.0, value))
+
+    def derivatives(self, Y: ArrayLike, F: ArrayLike) -> tuple[Array, Array]:
+        """With g = (φ, f₁ φ')/std the slope of the mean: gradient ``r g``, Hessian ``r ∂g - g g'``."""
+        residual, slope, F, missing = self._parts(Y, F)
+        first = residual[..., None] * slope
+        across = residual * sigmoid(F[..., 1]) / self.std
+        bend = residual * F[..., 0] * sigmoid_slope(F[..., 1]) / self.std
+        second = -slope[..., :, None] * slope[..., None, :]
+        second[..., 0, 1] += across
+        second[..., 1, 0] += across
+        second[..., 1, 1] += bend
+        if missing.any():
+            first, second = np.where(missing[..., None], 0.0, first), np.where(missing[..., None, None], 0.0, second)
+        return np.asarray(first), np.asarray(second)
+
+    def gauss_newton(self, Y: Array, F: Array) -> Array:
+        """``g g'``."""
+        _, slope, _, missing = self._parts(Y, F)
+        slope = np.where(missing[..., None], 0.0, slope)
+        return np.asarray(slope[..., :, None] * slope[..., None, :])
+
     def conditional(self, F: ArrayLike) -> NormalMoments:
         """``f₁ φ(f₂)`` and ``std²``."""
         F = np.asarray(F, dtype=float)
@@ -59,3 +86,12 @@ class ProductGaussian(ConditionallyLinear):
     def linear_part(self, a: Array) -> tuple[Array, Array, float]:
         """Given f₂ the mean is φ(f₂) f₁."""
         return softplus(a[..., None]), np.full((1,) * (a.ndim + 1), self.std**2), 0.0
+
+    def _parts(self, Y: ArrayLike, F: ArrayLike) -> tuple[Array, Array, Array, np.ndarray]:
+        """Standardised residual, slope of the standardised mean, latents, and where the output is missing."""
+        Y, F = np.asarray(Y, dtype=float), np.asarray(F, dtype=float)
+        missing = np.isnan(Y[..., 0])
+        scale = softplus(F[..., 1])
+        residual = (np.where(missing, 0.0, Y[..., 0]) - F[..., 0] * scale) / self.std
+        slope = np.stack([scale, F[..., 0] * sigmoid(F[..., 1])], axis=-1) / self.std
+        return residual, slope, F, np.broadcast_to(missing, residual.shape)
