@@ -154,8 +154,8 @@ def table52(context: Context) -> Result:
         for name in names
     }
     numbers = {
-        "settings": f"K = 1, M = 10, L = 4, 120 epochs, Adam 0.01; {TRIALS} trials of 3-fold (energy, concrete: 2-fold) "
-        "cross-validation of the noise and the prior precision on the training rows of each split",
+        "settings": f"K = 1, M = 10, L = 4, 120 epochs, Adam 0.01; {TRIALS} trials of 3-fold (energy, concrete: "
+        "2-fold) cross-validation of the noise and the prior precision on the training rows of each split",
         "table": table,
         "thesis_mean_and_median": THESIS,
         "verdicts": {name: verdict(name, table[name]) for name in table},
