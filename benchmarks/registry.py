@@ -19,4 +19,8 @@ BENCHMARKS = {
         "benchmarks.deep",
         "posteriors of networks: VIFA, SLANG, SWAG, L-RVGA beside mean field and laplace-torch; D up to 10 million",
     ),
+    "gp": (
+        "benchmarks.gp",
+        "Gaussian-process classification, Markov to a million points, dense, sparse: ours, bayesnewton, GPyTorch",
+    ),
 }

@@ -27,7 +27,7 @@ _HOMES = {
     "save": "gaussfold.store",
     "sweep": "gaussfold.sweeping",
 }
-_MODULES = ("batch", "data", "deep", "dynamics", "hashing", "likelihoods", "lookback", "metrics", "rules")
+_MODULES = ("batch", "data", "deep", "dynamics", "gp", "hashing", "likelihoods", "lookback", "metrics", "rules")
 
 __all__ = [
     "DenseGaussian",
@@ -46,6 +46,7 @@ __all__ = [
     "deep",
     "dynamics",
     "fold",
+    "gp",
     "hashing",
     "likelihoods",
     "load",
@@ -57,7 +58,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from gaussfold import batch, data, deep, dynamics, hashing, likelihoods, lookback, metrics, rules
+    from gaussfold import batch, data, deep, dynamics, gp, hashing, likelihoods, lookback, metrics, rules
     from gaussfold.beliefs.dense import DenseGaussian
     from gaussfold.beliefs.diagonal import DiagonalGaussian
     from gaussfold.beliefs.factor import FactorGaussian

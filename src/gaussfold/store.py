@@ -61,6 +61,7 @@ KINDS: dict[str, str] = {
     "FactorGaussian": "gaussfold.beliefs.factor",
     "Posterior": "gaussfold.deep.posterior",
     "TrainingState": "gaussfold.deep.state",
+    "GaussianProcess": "gaussfold.gp",
     "StreamModel": "gaussfold.cli.model",
     "LRVGA": "gaussfold.deep.lrvga",
     "LowRankGaussian": "gaussfold.beliefs.lowrank",

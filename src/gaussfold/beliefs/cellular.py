@@ -17,15 +17,22 @@ from gaussfold.beliefs.coupling import Coupling, coupling_from_form, resolve_cou
 from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.dynamics import Forgetting, RandomWalk
 from gaussfold.engine.cells import FORGETS, STILL, WALKS, look, undo
-from gaussfold.engine.diagonal import CURVATURE, HEIGHT, JOINT, MARGINAL, ONE_STEP, SOLVED, absorb_any
-from gaussfold.engine.diagonal_logit import WIDTH, absorb_logit, absorb_logit_grid
+from gaussfold.engine.diagonal import absorb_any, absorb_logit
 from gaussfold.engine.evaluate import NEWTON
 from gaussfold.engine.families import LOGIT, STUDENT_T
+from gaussfold.engine.logit_scores import logit_scores
+from gaussfold.engine.mixing import any_scores, mix
+from gaussfold.engine.repeats import without_repeats
+from gaussfold.engine.rows_any import CURVATURE, HEIGHT, JOINT, MARGINAL, ONE_STEP, SOLVED
 from gaussfold.engine.sites import POSTERIOR
 from gaussfold.types import Array, ArrayLike
 
 MAX_DIM = 2**31 - 1
 FAST = (LOGIT, NEWTON, POSTERIOR, (MARGINAL, SOLVED, CURVATURE))
+LANES = (1, 8)
+"""Numbers of components that the fast loop is written for."""
+NEAR = 1 << 23
+"""Cells of fewer bytes are in the caches: asking for them ahead of time only costs."""
 
 
 class Rows(NamedTuple):
@@ -50,20 +57,18 @@ class Rows(NamedTuple):
         return int(np.diff(self.indptr).max(initial=0))
 
 
-def sparse_rows(X: Any, dim: int, *, merged: bool = False) -> Rows:
-    """CSR arrays of a matrix of any kind; ``merged``: each feature at most once a row."""
+def sparse_rows(X: Any, dim: int) -> Rows:
+    """CSR arrays of a matrix of any kind, each feature at most once a row."""
     csr = X if sparse.issparse(X) and X.format == "csr" else sparse.csr_array(X)
     if csr.ndim != 2 or csr.shape[1] != dim:
         msg = f"X: shape {csr.shape}; (n, {dim}) is needed"
         raise ValueError(msg)
-    if merged and not csr.has_canonical_format:
-        csr = csr.copy()
-        csr.sum_duplicates()
     indices = csr.indices
     if indices.size and not (indices.min() >= 0 and indices.max() < dim):
         msg = f"X: column indices from {indices.min()} to {indices.max()}; 0 to {dim - 1} are allowed"
         raise ValueError(msg)
-    return Rows(csr.indptr, indices, csr.data)
+    rows = Rows(csr.indptr, indices, csr.data).plain(narrow=True)
+    return rows if csr.has_canonical_format else Rows(*without_repeats(*rows))
 
 
 class Cellular:
@@ -129,13 +134,13 @@ class Cellular:
 
     def _look(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance of x'θ per row and component."""
-        return self.look_rows(sparse_rows(X, self._dim, merged=True))
+        return self.look_rows(sparse_rows(X, self._dim))
 
     def look_rows(self, rows: Rows) -> tuple[Array, Array]:
         """Mean and variance of x'θ per row and component, shape (n, K), from CSR arrays without repetitions."""
         n, k = rows.indptr.size - 1, self._cells.shape[2]
         mean, variance = np.empty((n, k)), np.empty((n, k))
-        plain = rows.plain(narrow=False)
+        plain = rows.plain(narrow=True)
         look(self._cells, self._seen, self._clock[0], self._kind, self._prior, *plain, mean, variance)
         return mean, variance
 
@@ -203,8 +208,14 @@ class Cellular:
         weight: Array,
         program: tuple[int, float, float, int, float, int],
         dynamics: Forgetting | RandomWalk | None = None,
+        *,
+        whole: bool = True,
     ) -> Trace:
-        """As :meth:`absorb_stream` from CSR arrays whose indices are known to be in range; features may repeat."""
+        """As :meth:`absorb_stream` from CSR arrays whose indices are in range and do not repeat within a row.
+
+        ``whole=False``: on an error the rows before the one that failed stay learned (``RowError.trace``); no copy
+        of what is overwritten has to be kept then.
+        """
         self._check(program)
         if y.size == 0:
             return Trace.empty(0)
@@ -212,28 +223,32 @@ class Cellular:
         rate = self._rate(dynamics)
         clock, log_weights = self._clock[0], self._log_weights.copy()
         # Where the cells are fewer than the entries of these rows a copy of them is the cheaper log.
-        copied = self._cells.copy() if self._dim <= rows.data.size else None
+        copied = self._cells.copy() if whole and self._dim <= rows.data.size else None
         copied_seen = self._seen.copy() if copied is not None else None
-        logged = 0 if copied is not None else rows.data.size
+        logged = rows.data.size if whole and copied is None else 0
         log = (
             np.empty((logged, *self._cells.shape[1:]), dtype=self.dtype),
             np.empty(logged if self._seen.size else 0),
             np.empty(logged, dtype=np.uint64),
         )
-        trace = Trace.empty(y.size)
-        failed, size = self._run(
-            rows, y, weight, program, (self._seen, self._clock, self._kind, rate, self._prior), log, trace
-        )
-        if failed >= 0:
-            if copied is not None and copied_seen is not None:
-                self._cells[:] = copied
-                self._seen[:] = copied_seen
-            else:
-                undo(self._cells, self._seen, *log, size)
-            self._clock[0] = clock
-            self._log_weights[:] = log_weights
-            raise RowError(failed)
-        return trace
+        marginals = np.empty((2, y.size, self._cells.shape[2]))
+        # With marginal coupling there is a site per feature, none per row.
+        sites = np.full((2, y.size), 0.0 if self._coupling.form[0] == JOINT else np.nan)
+        time = (self._seen, self._clock, self._kind, rate, self._prior)
+        failed, size = self._run(rows.plain(narrow=True), y, weight, program, time, log, marginals, sites)
+        if failed < 0:
+            return self._score(y, weight, program, marginals, sites)
+        if not whole:
+            before = marginals[:, :failed].copy()
+            raise RowError(failed, self._score(y[:failed], weight[:failed], program, before, sites[:, :failed]))
+        if copied is not None and copied_seen is not None:
+            self._cells[:] = copied
+            self._seen[:] = copied_seen
+        else:
+            undo(self._cells, self._seen, *log, size)
+        self._clock[0] = clock
+        self._log_weights[:] = log_weights
+        raise RowError(failed)
 
     def _check(self, program: tuple[int, float, float, int, float, int]) -> None:
         code, _, _, rule, _, at = program
@@ -253,27 +268,41 @@ class Cellular:
         program: tuple[int, float, float, int, float, int],
         time: tuple[Any, ...],
         log: tuple[np.ndarray, np.ndarray, np.ndarray],
-        trace: Trace,
+        marginals: Array,
+        sites: Array,
     ) -> tuple[int, int]:
         """Choose the loop; returns the row that failed or -1, and the size of the log."""
-        code, p0, _, rule, _, at = program
+        code, _, _, rule, _, at = program
         form, k = self._coupling.form, self._cells.shape[2]
         info = np.finfo(self.dtype)
         limits = (float(info.tiny), float(info.max))
-        if form[0] == MARGINAL:
-            trace.site_precision[:] = np.nan  # a site per feature, none per row
-            trace.site_shift[:] = np.nan
-        fast = (code, rule, at, form) == FAST
-        shared = (self._cells, time, log, *rows.plain(narrow=fast), y, weight)
-        scratch = (self._log_weights, np.empty(k), np.empty(k))
-        if fast and k == 1:
-            outcome = absorb_logit(*shared, p0, limits, rows.longest, *trace[:3])
-        elif fast and k <= WIDTH:
-            outcome = absorb_logit_grid(*shared, p0, limits, rows.longest, *scratch, *trace[:3])
+        shared = (self._cells, time, log, *rows, y, weight, limits, rows.longest)
+        if (code, rule, at, form) == FAST and k in LANES:
+            failed, size = absorb_logit(*shared, self._cells.nbytes > NEAR, *marginals)
         else:
-            outcome = absorb_any(*shared, program, form, limits, rows.longest, *scratch, *trace)
-        failed, size = outcome
+            failed, size = absorb_any(*shared, *marginals, program, form, *sites)
         return int(failed), int(size)
+
+    def _score(
+        self,
+        y: Array,
+        weight: Array,
+        program: tuple[int, float, float, int, float, int],
+        marginals: Array,
+        sites: Array,
+    ) -> Trace:
+        """What was predicted from the marginals; the components' weights follow from it."""
+        code, p0, p1 = program[:3]
+        scores = np.empty(marginals.shape[1:])
+        if code == LOGIT:
+            logit_scores(p0, y, *marginals, scores)
+        else:
+            any_scores(code, p0, p1, y, *marginals, scores)
+        if scores.shape[1] == 1:
+            return Trace(marginals[0, :, 0], marginals[1, :, 0], scores[:, 0], *sites)
+        mixed = np.empty((3, y.size))
+        mix(code, p0, p1, y, weight, self._log_weights, *marginals, scores, *mixed)
+        return Trace(*mixed, *sites)
 
     # Storage.
 

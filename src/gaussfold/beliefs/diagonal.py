@@ -11,7 +11,7 @@ import numpy as np
 from gaussfold.beliefs.cellular import MAX_DIM, Cellular, sparse_rows
 from gaussfold.beliefs.coupling import Coupling
 from gaussfold.beliefs.dense import DenseGaussian
-from gaussfold.engine.diagonal import MARGINAL
+from gaussfold.engine.rows_any import MARGINAL
 from gaussfold.types import Array, ArrayLike, Moments
 
 
@@ -106,7 +106,7 @@ class DiagonalGaussian(Cellular):
 
     def sample_latent(self, X: ArrayLike, n: int, rng: np.random.Generator) -> Array:
         """Draw x'θ at all rows jointly, n times, shape (n, rows): only the parameters that the rows see are drawn."""
-        rows = sparse_rows(X, self._dim, merged=True)
+        rows = sparse_rows(X, self._dim)
         columns, place = np.unique(rows.indices, return_inverse=True)
         mean, variance = self.weights(columns)
         draws = mean + np.sqrt(variance) * rng.standard_normal((n, columns.size))

@@ -105,7 +105,7 @@ class DiagonalMixture(Cellular):
 
     def sample_latent(self, X: ArrayLike, n: int, rng: np.random.Generator) -> Array:
         """Draw x'θ at all rows jointly, n times: only the parameters that the rows see are drawn."""
-        rows = sparse_rows(X, self._dim, merged=True)
+        rows = sparse_rows(X, self._dim)
         columns, place = np.unique(rows.indices, return_inverse=True)
         cells = np.broadcast_to(self._current(columns), (columns.size, *self._cells.shape[1:]))
         row = np.repeat(np.arange(rows.indptr.size - 1), np.diff(rows.indptr))
