@@ -302,9 +302,9 @@ class Cellular:
         limits = (float(info.tiny), float(info.max))
         shared = (self._cells, time, log, *rows, y, weight, limits, rows.longest)
         if (code, rule, at, form) == FAST and k in LANES:
-            failed, size = absorb_logit(*shared, self._cells.nbytes > NEAR, *marginals)
+            failed, size = absorb_logit(*shared, self._cells.nbytes > NEAR, marginals[0], marginals[1])
         else:
-            failed, size = absorb_any(*shared, *marginals, program, form, *sites)
+            failed, size = absorb_any(*shared, marginals[0], marginals[1], program, form, sites[0], sites[1])
         return int(failed), int(size)
 
     def _score(
@@ -319,14 +319,16 @@ class Cellular:
         code, p0, p1 = program[:3]
         scores = np.empty(marginals.shape[1:])
         if code == LOGIT:
-            logit_scores(p0, y, *marginals, scores)
+            logit_scores(p0, y, marginals[0], marginals[1], scores)
         else:
-            any_scores(code, p0, p1, y, *marginals, scores)
+            any_scores(code, p0, p1, y, marginals[0], marginals[1], scores)
         if scores.shape[1] == 1:
-            return Trace(marginals[0, :, 0], marginals[1, :, 0], scores[:, 0], *sites)
+            return Trace(marginals[0, :, 0], marginals[1, :, 0], scores[:, 0], sites[0], sites[1])
         mixed = np.empty((3, y.size))
-        mix(code, p0, p1, y, weight, self._log_weights, *marginals, scores, *mixed)
-        return Trace(*mixed, *sites)
+        mix(
+            code, p0, p1, y, weight, self._log_weights, marginals[0], marginals[1], scores, mixed[0], mixed[1], mixed[2]
+        )
+        return Trace(mixed[0], mixed[1], mixed[2], sites[0], sites[1])
 
     # Storage.
 
