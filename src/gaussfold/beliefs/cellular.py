@@ -8,12 +8,12 @@ for all features is a single cell.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 
 from gaussfold.beliefs.coupling import Coupling, coupling_from_form, resolve_coupling
+from gaussfold.beliefs.rows import Rows, sparse_rows
 from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.dynamics import Forgetting, RandomWalk
 from gaussfold.engine.cells import FORGETS, STILL, WALKS, count_touched, list_touched, look, undo
@@ -22,7 +22,6 @@ from gaussfold.engine.evaluate import NEWTON
 from gaussfold.engine.families import LOGIT, STUDENT_T
 from gaussfold.engine.logit_scores import logit_scores
 from gaussfold.engine.mixing import any_scores, mix
-from gaussfold.engine.repeats import without_repeats
 from gaussfold.engine.rows_any import CURVATURE, HEIGHT, JOINT, MARGINAL, ONE_STEP, SOLVED
 from gaussfold.engine.sites import POSTERIOR
 from gaussfold.types import Array, ArrayLike
@@ -33,42 +32,6 @@ LANES = (1, 8)
 """Numbers of components that the fast loop is written for."""
 NEAR = 1 << 23
 """Cells of fewer bytes are in the caches: asking for them ahead of time only costs."""
-
-
-class Rows(NamedTuple):
-    """A sparse matrix as its three arrays."""
-
-    indptr: np.ndarray
-    indices: np.ndarray
-    data: np.ndarray
-
-    def plain(self, *, narrow: bool) -> Rows:
-        """In the few types that loops are compiled for; ``narrow`` leaves 32-bit column indices as they are."""
-        kind = np.int32 if narrow and self.indices.dtype == np.int32 else np.int64
-        return Rows(
-            self.indptr.astype(np.int64, copy=False),
-            self.indices.astype(kind, copy=False),
-            self.data.astype(np.float64, copy=False),
-        )
-
-    @property
-    def longest(self) -> int:
-        """Number of entries of the longest row."""
-        return int(np.diff(self.indptr).max(initial=0))
-
-
-def sparse_rows(X: Any, dim: int) -> Rows:
-    """CSR arrays of a matrix of any kind, each feature at most once a row."""
-    csr = X if sparse.issparse(X) and X.format == "csr" else sparse.csr_array(X)
-    if csr.ndim != 2 or csr.shape[1] != dim:
-        msg = f"X: shape {csr.shape}; (n, {dim}) is needed"
-        raise ValueError(msg)
-    indices = csr.indices
-    if indices.size and not (indices.min() >= 0 and indices.max() < dim):
-        msg = f"X: column indices from {indices.min()} to {indices.max()}; 0 to {dim - 1} are allowed"
-        raise ValueError(msg)
-    rows = Rows(csr.indptr, indices, csr.data).plain(narrow=True)
-    return rows if csr.has_canonical_format else Rows(*without_repeats(*rows))
 
 
 def _repeated(cell: np.ndarray, dim: int) -> np.ndarray:
@@ -302,9 +265,9 @@ class Cellular:
         limits = (float(info.tiny), float(info.max))
         shared = (self._cells, time, log, *rows, y, weight, limits, rows.longest)
         if (code, rule, at, form) == FAST and k in LANES:
-            failed, size = absorb_logit(*shared, self._cells.nbytes > NEAR, *marginals)
+            failed, size = absorb_logit(*shared, self._cells.nbytes > NEAR, marginals[0], marginals[1])
         else:
-            failed, size = absorb_any(*shared, *marginals, program, form, *sites)
+            failed, size = absorb_any(*shared, marginals[0], marginals[1], program, form, sites[0], sites[1])
         return int(failed), int(size)
 
     def _score(
@@ -319,14 +282,16 @@ class Cellular:
         code, p0, p1 = program[:3]
         scores = np.empty(marginals.shape[1:])
         if code == LOGIT:
-            logit_scores(p0, y, *marginals, scores)
+            logit_scores(p0, y, marginals[0], marginals[1], scores)
         else:
-            any_scores(code, p0, p1, y, *marginals, scores)
-        if scores.shape[1] == 1:
-            return Trace(marginals[0, :, 0], marginals[1, :, 0], scores[:, 0], *sites)
+            any_scores(code, p0, p1, y, marginals[0], marginals[1], scores)
+        if marginals.shape[2] == 1:
+            return Trace(marginals[0, :, 0], marginals[1, :, 0], scores[:, 0], sites[0], sites[1])
         mixed = np.empty((3, y.size))
-        mix(code, p0, p1, y, weight, self._log_weights, *marginals, scores, *mixed)
-        return Trace(*mixed, *sites)
+        mix(
+            code, p0, p1, y, weight, self._log_weights, marginals[0], marginals[1], scores, mixed[0], mixed[1], mixed[2]
+        )
+        return Trace(mixed[0], mixed[1], mixed[2], sites[0], sites[1])
 
     # Storage.
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from gaussfold.beliefs.cellular import MAX_DIM, Cellular, sparse_rows
+from gaussfold.beliefs.cellular import MAX_DIM, Cellular
 from gaussfold.beliefs.coupling import Coupling
+from gaussfold.beliefs.rows import sparse_rows
 from gaussfold.engine.rows_any import MARGINAL
 from gaussfold.types import Array, ArrayLike, Moments
 

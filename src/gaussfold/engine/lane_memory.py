@@ -15,12 +15,13 @@ from numba.extending import intrinsic
 
 from gaussfold.engine.lanes import DOUBLE, I32, I64, Lanes, call, indices_of
 
-_PAIR = types.UniTuple(Lanes(4), 2)
+_Pointer = types.CPointer  # type: ignore[attr-defined]
+_PAIR = types.UniTuple(Lanes(4), 2)  # type: ignore[attr-defined]
 
 
 def data_of(context: Any, builder: Any, kind: Any, array: Any) -> Any:
     """Pointer to the first element."""
-    return array if isinstance(kind, types.CPointer) else context.make_array(kind)(context, builder, array).data
+    return array if isinstance(kind, _Pointer) else context.make_array(kind)(context, builder, array).data
 
 
 @intrinsic
@@ -33,7 +34,7 @@ def pointer(typingctx: Any, array: Any) -> Any:  # noqa: ARG001
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return data_of(context, builder, sig.args[0], args[0])
 
-    return types.CPointer(array.dtype)(array), codegen
+    return _Pointer(array.dtype)(array), codegen
 
 
 @intrinsic

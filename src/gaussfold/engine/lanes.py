@@ -23,7 +23,7 @@ DOUBLE, I64, I32, I1 = ir.DoubleType(), ir.IntType(64), ir.IntType(32), ir.IntTy
 _FUSED = ("contract",)
 
 
-class Lanes(types.Type):  # type: ignore[misc]
+class Lanes(types.Type):
     """So many doubles side by side."""
 
     def __init__(self, width: int) -> None:
@@ -31,7 +31,7 @@ class Lanes(types.Type):  # type: ignore[misc]
         super().__init__(name=f"lanes{width}")
 
 
-class Mask(types.Type):  # type: ignore[misc]
+class Mask(types.Type):
     """A truth value per lane."""
 
     def __init__(self, width: int) -> None:
@@ -204,7 +204,7 @@ def split_exponent(typingctx: Any, a: Any) -> Any:  # noqa: ARG001
         n = builder.fsub(magic, spread(builder, one, width) if width else one)
         return context.make_tuple(builder, sig.return_type, (builder.bitcast(f, args[0].type), n))
 
-    return types.UniTuple(a, 2)(a), codegen
+    return types.UniTuple(a, 2)(a), codegen  # type: ignore[attr-defined]
 
 
 # Across lanes.

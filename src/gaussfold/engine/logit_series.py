@@ -55,8 +55,9 @@ def row_series(mean: Any, variance: Any, y: Any, w: Any) -> Any:
     With a = Σ aₙ uⁿ and E = y - σ(a) = Σ eₙ uⁿ: aₙ = a₀ Bₙ + (w/c) (e₀ + ... + eₙ₋₁), and eₙ by composition.
     """
     d = 1.0 + SCALE * variance
-    share = SCALE / d
-    k = root(d) / d
+    inverse = 1.0 / d
+    share = SCALE * inverse
+    k = root(d) * inverse
     a = k * mean
     up, down = sigmoids(a)
     pull = w * (1.0 / SCALE)
@@ -147,7 +148,7 @@ def _search(a0: Any, pull: Any, y: Any, w: Any) -> Any:
 
 @compiled_inline
 def _open(pull: Any, step: Any) -> Any:
-    """Bits of the lanes where one more step could matter: Halley errs by 0.03·pull·step³ at most, Taylor by step⁴/24."""
+    """Bits of the lanes where a further step matters: Halley errs by 0.03·pull·step³ at most, Taylor by step⁴/24."""
     size = magnitude(step)
     return bits_of(pull * (size * size * size) > 1e-13) | bits_of(size > 1e-3)
 
@@ -163,8 +164,9 @@ def solve(x: Any, m: Any, v: Any, gain: Any, mean: Any, variance: Any, y: Any, w
     own = x * x * v
     d = 1.0 + SCALE * larger(variance - own, 0.0)
     slant = root(d)
-    k = slant / d
-    pull = w * (own / d)
+    inverse = 1.0 / d
+    k = slant * inverse
+    pull = (w * own) * inverse
     start = k * mean
     gap = pull * (gain * slant) * (1.0 / w)
     gap = choose(magnitude(gap) <= pull, gap, 0.0)

@@ -7,6 +7,8 @@ after it; control characters are blanks. Reference twin: ``tests/reference/parse
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gaussfold.engine.compiled import compiled
@@ -101,7 +103,7 @@ def _head(
 
 
 @compiled
-def hash_name(text: np.ndarray, start: int, stop: int, seed: np.uint32, digits: bool) -> np.uint32:
+def hash_name(text: Any, start: Any, stop: Any, seed: Any, digits: bool) -> Any:
     """Hash the name of a feature; ``digits``: a name of digits is a number to add to the hash of the namespace."""
     length = stop - start
     word = load64(text, start)
@@ -124,29 +126,29 @@ def hash_name(text: np.ndarray, start: int, stop: int, seed: np.uint32, digits: 
 
 @compiled
 def _features(
-    text: np.ndarray,
-    ends: np.ndarray,
-    t: int,
+    text: Any,
+    ends: Any,
+    t: Any,
     mask: np.uint32,
     digits: bool,
     keep_names: bool,
-    indices: np.ndarray,
-    data: np.ndarray,
-    raw: np.ndarray,
-    groups: np.ndarray,
-    spans: np.ndarray,
-) -> tuple[int, int, int, int, int, int]:
+    indices: Any,
+    data: Any,
+    raw: Any,
+    groups: Any,
+    spans: Any,
+) -> Any:
     """Namespaces and features from the first bar, at ``ends[t]``, to the end of the line.
 
     Returns the numbers of features and of namespaces, then 0; or what was expected, and where; and t at the end.
     """
     count = 0
     n_groups = 0
-    at = np.int64(ends[t])
+    at: Any = np.int64(ends[t])
     scale = 1.0
-    seed = np.uint32(0)
+    seed: Any = np.uint32(0)
     while True:
-        end = np.int64(ends[t])
+        end: Any = np.int64(ends[t])
         c = text[end]
         if at == end:
             if c == _NEWLINE:
