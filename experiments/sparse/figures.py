@@ -59,8 +59,9 @@ def fig02(context: Context) -> Result:
     found = regret.compare(stream, names, context, examples(context), 1, title)
     numbers: dict[str, Any] = {"panels": {title: found}}
     measured = real.panel(context)
-    figure = canvas(12.0 if measured else 6.5, 4.6)
-    axes = figure.subplots(1, 2 if measured else 1, squeeze=False)[0]
+    figure = canvas(13.5 if measured else 6.5, 4.8)
+    shares = [1.0, 1.6] if measured else [1.0]
+    axes = figure.subplots(1, len(shares), squeeze=False, width_ratios=shares)[0]
     regret.draw(axes[0], found, title)
     if measured:
         real.draw(axes[1], measured)
