@@ -20,9 +20,9 @@ from gaussfold.types import Array
 FOLDER = ORACLES.parent / "data"
 BITS = 18
 NAMES = ["sgd-root", "sgd", "adf", "dimgauss", "gauss", "auto", "forgetting"]
-PRIORS = [2.0**k for k in range(-5, 6)]
-FORGETTING = [1.0, 0.9999, 0.999, 0.99, 0.97]
-RATES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
+PRIORS = [2.0**k for k in range(-5, 10)]
+FORGETTING = [1.0, 0.9999, 0.999, 0.99, 0.97, 0.9, 0.8]
+RATES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4)
 
 
 def panel(context: Context) -> dict[str, Any] | None:
@@ -55,7 +55,7 @@ def _settings(name: str) -> list[dict[str, float]]:
         return [{PRIOR: std} for std in PRIORS]
     numbers: Any = {
         "sgd-root": [(rate,) for rate in RATES],
-        "sgd": [*GRIDS["sgd"], *itertools.product((*RATES, 64.0, 128.0), (0.5, 0.75, 1.0), (0.0, 1.0))],
+        "sgd": [*GRIDS["sgd"], *itertools.product(RATES, (0.5, 0.75, 1.0), (0.0, 1.0))],
         "forgetting": itertools.product(PRIORS, FORGETTING),
     }.get(name, [()])
     return [dict(zip(tuned, item, strict=True)) for item in numbers]
