@@ -34,8 +34,9 @@ def learned(path):
 def test_a_malformed_line_stops_with_file_and_line_and_keeps_what_was_learned(cli, tmp_path, line, words):
     data = tmp_path / "bad.vw"
     data.write_bytes(clicks(50) + line + b"\n" + clicks(20, seed=2))
-    code, _, err = cli("train", data, *OPTIONS, "-f", tmp_path / "m")
+    code, out, err = cli("train", data, *OPTIONS, "-f", tmp_path / "m", "--json")
     assert code == 3
+    assert last_json(out)["bad"] == 0
     assert f"{data}:51: " in err
     assert words in err
     assert learned(tmp_path / "m") == 50
