@@ -69,7 +69,7 @@ def _svm_line(
             continue
         begin = at
         index = 0
-        c = np.uint8(c - 48)  # wraps: whatever comes before the digits is large, not small
+        c = int(np.uint8(c - 48))  # wraps: whatever comes before the digits is large, not small
         while c <= 9:
             index = index * 10 + c
             at += 1
