@@ -110,8 +110,12 @@ _LOWRANK = {
     "lrvga-fig1": ("L-RVGA figure 1: covariances of streams, KL along the way", "covariances:fig1"),
     "lrvga-fig2": ("L-RVGA figure 2: linear regression for several ranks", "regressions:fig2"),
     "lrvga-fig3": ("L-RVGA figure 3: logistic regression for several ranks", "regressions:fig3"),
+    "lrvga-fig4": ("L-RVGA figure 4: logistic regression from samples, prior std 1, 2, 3", "sampled:fig4"),
     "lrvga-fig5": ("L-RVGA figure 5: mirror-prox and the others on ten points", "mirror_prox:fig5"),
+    "lrvga-table1": ("L-RVGA table 1: time and memory of factor analysis", "tables:table1"),
+    "lrvga-table2": ("L-RVGA table 2: time and memory of linear regression", "tables:table2"),
     "lrvga-table3": ("L-RVGA table 3: ensemble sampling", "regressions:table3"),
+    "lrvga-full-rank": ("L-RVGA with p = d: KL by inner loops and by cost", "loops:full_rank"),
     "lrvga-cost": ("Projections: error against cost", "regressions:cost"),
     "thesis-fig4.1": ("Thesis figures 4.1, B.1 and tables B.1, B.2: streaming factor analysis", "covariances:thesis"),
 }

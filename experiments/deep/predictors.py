@@ -89,20 +89,20 @@ def slang(model: Model, problem: Problem, precision: float, seed: int) -> Any:
 
 
 def iterates(model: Model, problem: Problem, precision: float, seed: int, *, analysis: bool = False) -> Any:
-    """SWAG, or the factor analysis of all iterates: 100 epochs of training, 20 of collecting."""
-    per_epoch = len(problem.train.y) // 10
+    """SWAG, or the factor analysis of all samples: 50 epochs of training, 10 of collecting every eighth iterate."""
     options = {
         "prior_precision": precision,
         "batch_size": 10,
         "optimizer": "adam",
         "learning_rate": 3e-3,
-        "burn_in": 100 * per_epoch,
+        "burn_in": 50 * (len(problem.train.y) // 10),
+        "every": 8,
         "seed": seed,
     }
     params = model.params(problem.train.X.shape[1] - 1, seed)
     if analysis:
-        return deep.FactorIterates(model.log_likelihood, params, rank=5, every=4, **options)
-    return deep.SWAG(model.log_likelihood, params, rank=10, every=per_epoch, **options)
+        return deep.FactorIterates(model.log_likelihood, params, rank=5, **options)
+    return deep.SWAG(model.log_likelihood, params, rank=10, **options)
 
 
 def factor_analysis(model: Model, problem: Problem, precision: float, seed: int) -> Any:
@@ -134,21 +134,28 @@ def one_pass(model: Model, problem: Problem, precision: float, seed: int) -> Any
         return None
 
 
-MAKERS: dict[str, Callable[[Model, Problem, float, int], Any]] = {
-    "VIFA": vifa,
-    "SLANG": slang,
-    "SWAG": iterates,
-    "online FA": factor_analysis,
+MAKERS: dict[str, tuple[Callable[[Model, Problem, float, int], Any], float]] = {
+    "VIFA": (vifa, 120.0),
+    "SLANG": (slang, 40.0),
+    "SWAG": (iterates, 60.0),
+    "online FA": (factor_analysis, 60.0),
 }
+"""How each is made, and for how many epochs it is trained."""
 
 
 def fit_all(
-    name: str, kind: str, problems: Sequence[Problem], precisions: Sequence[float], seeds: Sequence[int], epochs: float
+    name: str,
+    kind: str,
+    problems: Sequence[Problem],
+    precisions: Sequence[float],
+    seeds: Sequence[int],
+    epochs: float | None = None,
 ) -> list[Any]:
     """Posteriors of one method on several problems of one size, side by side."""
     model = MODELS[kind]
     each = list(zip(problems, precisions, seeds, strict=True))
     if name == "L-RVGA":
         return [one_pass(model, *given) for given in each]
-    methods = [MAKERS[name](model, *given) for given in each]
-    return deep.fit_together(methods, [tuple(problem.train) for problem in problems], epochs=epochs, progress=False)
+    make, usual = MAKERS[name]
+    data = [tuple(problem.train) for problem in problems]
+    return deep.fit_together([make(model, *given) for given in each], data, epochs=epochs or usual, progress=False)

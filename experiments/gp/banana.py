@@ -59,11 +59,13 @@ def draw(ax: Any, process: gp.GaussianProcess, X: Array, y: Array, title: str) -
 def run(context: Context) -> Result:
     """Three fits over the data, and error and NLPD against the number of inducing inputs."""
     X, y = load()
-    splits = 1 if context.quick else 5
-    counts = (4, 8) if context.quick else (2, 4, 8, 16, 32, 64)
+    splits = 1 if context.quick else 3
+    counts = (4, 8) if context.quick else (4, 8, 16, 32, 64)
     orders = [np.random.default_rng(seed).permutation(y.size) for seed in range(splits)]
     figure = canvas(12.0, 7.6)
     axes = figure.subplots(2, 3)
+    for inducing in (4, None):
+        fitted(X[:30], y[:30], inducing, 0)  # compiles
     rows: dict[str, list[dict[str, float]]] = {}
     keys = [(count, seed) for count in (*counts, None) for seed in range(splits)]
     for count, seed in context.track(keys, "fits"):

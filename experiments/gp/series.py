@@ -14,7 +14,7 @@ from experiments.gp.data import DATA, read_text
 from experiments.registry import Context, Result
 from experiments.style import BLACK, BLUE, GREY, LIGHT, ORANGE, canvas
 from gaussfold import gp
-from gaussfold.types import Array
+from gaussfold.types import Array, Moments
 
 VARIANCE, LENGTHSCALE = 2.0, 60.0
 WEEK, YEAR = 7.0, 365.2425
@@ -51,7 +51,7 @@ def million(context: Context, ax: Any, reliability: Any) -> dict[str, Any]:
     learned = process.learn_hyperparameters()
     done = time.perf_counter()
     mean, variance = process.marginals_.mean[:, 0], process.marginals_.cov[:, 0, 0]
-    p = process.likelihood.predictive(mean, variance).mean
+    p = process.likelihood.predictive(Moments(mean, variance)).mean
     log_p = np.log(np.where(y == 1.0, p, 1.0 - p))
     true_p = expit(f)
     inside = np.abs(f - mean) < 1.959964 * np.sqrt(variance)
@@ -63,7 +63,7 @@ def million(context: Context, ax: Any, reliability: Any) -> dict[str, Any]:
     ax.plot(t[window], true_p[window], color=BLACK, lw=1.0, ls=(0, (4, 2)), label="truth")
     ax.plot(t[window][::3], 1.08 * y[window][::3] - 0.04, "|", color=GREY, ms=4, alpha=0.6)
     ax.set(title=f"{rows:,} binary labels: 1,500 of them", xlabel="time", ylabel="probability of 1")
-    ax.legend(loc="center right", frameon=True, framealpha=0.9)
+    ax.legend(loc="lower left", frameon=True, framealpha=0.9)
     edges = np.linspace(0.0, 1.0, 21)
     cell = np.digitize(p[test], edges[1:-1])
     said, was, count = (
@@ -117,15 +117,15 @@ def aircraft(context: Context, trend: Any, cycle: Any) -> dict[str, Any]:
     began = time.perf_counter()
     process.fit(t, np.where(test, np.nan, y))
     fitted = time.perf_counter()
-    learned = process.learn_hyperparameters(max_iter=10 if context.quick else 30, fixed=fixed)
+    learned = process.learn_hyperparameters(max_iter=5 if context.quick else 12, fixed=fixed)
     done = time.perf_counter()
     nlpd = -float(process.predict_density(t[test], y[test]).mean())
     flat = y[~test].mean()
     baseline = -float(_log_poisson(y[test], flat).mean())
 
-    # a whole year around every day averages the year out; the weekly shape from the last weeks
+    # a whole year around every day averages the seasons out
     mean, cov = process.marginals_.mean[:, 0], process.marginals_.cov[:, 0, 0]
-    year = first / YEAR + t / YEAR
+    year = 1.0 + (first - 1.0 + t) / YEAR
     daily = np.exp(mean + 0.5 * cov)
     box = np.ones(round(YEAR)) / round(YEAR)
     smooth, low, high = (

@@ -17,6 +17,8 @@ _HOMES = {
     "DiagonalMixture": "gaussfold.beliefs.mixture",
     "FactorGaussian": "gaussfold.beliefs.factor",
     "FoldResult": "gaussfold.folding",
+    "GPClassifier": "gaussfold.estimators.gp",
+    "GPRegressor": "gaussfold.estimators.gp",
     "LowRankGaussian": "gaussfold.beliefs.lowrank",
     "StreamingClassifier": "gaussfold.estimators",
     "StreamingFactorAnalysis": "gaussfold.estimators.factor_analysis",
@@ -35,6 +37,8 @@ __all__ = [
     "DiagonalMixture",
     "FactorGaussian",
     "FoldResult",
+    "GPClassifier",
+    "GPRegressor",
     "LowRankGaussian",
     "StreamingClassifier",
     "StreamingFactorAnalysis",
@@ -66,6 +70,7 @@ if TYPE_CHECKING:
     from gaussfold.beliefs.mixture import DiagonalMixture
     from gaussfold.estimators import StreamingClassifier, StreamingPoissonRegressor, StreamingRegressor
     from gaussfold.estimators.factor_analysis import StreamingFactorAnalysis
+    from gaussfold.estimators.gp import GPClassifier, GPRegressor
     from gaussfold.folding import FoldResult, fold
     from gaussfold.store import load, save
     from gaussfold.sweeping import sweep

@@ -62,6 +62,8 @@ KINDS: dict[str, str] = {
     "Posterior": "gaussfold.deep.posterior",
     "TrainingState": "gaussfold.deep.state",
     "GaussianProcess": "gaussfold.gp",
+    "GPClassifier": "gaussfold.estimators.gp",
+    "GPRegressor": "gaussfold.estimators.gp",
     "StreamModel": "gaussfold.cli.model",
     "LRVGA": "gaussfold.deep.lrvga",
     "LowRankGaussian": "gaussfold.beliefs.lowrank",

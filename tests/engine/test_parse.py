@@ -77,6 +77,19 @@ def test_vowpal_wabbit_text_means_what_the_textbook_says():
     assert [row[3] for row in rows] == ["", "tag", "", "", "quoted", "some_tag", "", "", ""]
 
 
+NUMBERED = b"""1 |f 0 7 007 12345678 123456789 99999999999999999999 4294967296 12a 1234567a 123456789a
+-1 |12 3:0.5 |f \xd9\xa3 3. +3
+"""
+
+
+@pytest.mark.parametrize("hashing", ["strings", "all"])
+def test_a_name_of_digits_is_a_number_unless_all_names_are_hashed(hashing):
+    rows, _ = read(NUMBERED, "vw", hash=hashing)
+    same(rows, [parsers.vw_line(line, BITS, hashing=hashing) for line in NUMBERED.decode().splitlines()])
+    count = len(set(rows[0][2]))
+    assert count == (9 if hashing == "strings" else 11)  # 7 is 007, 0 is 2^32; the constant counts
+
+
 @pytest.mark.parametrize(
     ("interact", "wanted"),
     [

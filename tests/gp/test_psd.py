@@ -29,7 +29,7 @@ def draw(seed):
     n = 8 if kind == "network" else 14
     x = rng.uniform(0.0, 4.0, n)
     if kind == "heteroscedastic":
-        # the variational gradient grows like exp(2 variance of the second latent): beyond this it overflows, not the method
+        # the variational gradient grows like exp(2 · variance of the second latent), and overflows beyond this
         covariances = [Matern32(extreme(rng), extreme(rng)), Matern32(extreme(rng, 5.0), extreme(rng))]
         likelihood, P = lk.HeteroscedasticGaussian(), 1
     elif kind == "product":

@@ -75,7 +75,13 @@ def close(groups, bits, wanted=None, constant=True):
     return row
 
 
-def vw_line(line, bits, wanted=None):
+def vw_hash(name, seed, hashing="strings"):
+    """Vowpal Wabbit's --hash strings: a name of digits is a number."""
+    digits = hashing == "strings" and name.isascii() and name.isdigit()
+    return (seed + int(name)) % 2**32 if digits else murmur(name, seed)
+
+
+def vw_line(line, bits, wanted=None, hashing="strings"):
     head, bar, rest = line.partition("|")
     if not bar:
         raise Bad("no bar")
@@ -107,7 +113,7 @@ def vw_line(line, bits, wanted=None):
             value = feature_value(text) if colon else 1.0
             if not abs(value * scale) <= 1e30:
                 raise Bad("large")
-            features.append((murmur(feature, seed), value * scale))
+            features.append((vw_hash(feature, seed, hashing), value * scale))
         groups.append((name, seed, features))
     return label, weight, close(groups, bits, wanted), tag
 

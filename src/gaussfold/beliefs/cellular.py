@@ -8,21 +8,20 @@ for all features is a single cell.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 
 from gaussfold.beliefs.coupling import Coupling, coupling_from_form, resolve_coupling
+from gaussfold.beliefs.rows import Rows, sparse_rows
 from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.dynamics import Forgetting, RandomWalk
-from gaussfold.engine.cells import FORGETS, STILL, WALKS, look, undo
+from gaussfold.engine.cells import FORGETS, STILL, WALKS, count_touched, list_touched, look, undo
 from gaussfold.engine.diagonal import absorb_any, absorb_logit
 from gaussfold.engine.evaluate import NEWTON
 from gaussfold.engine.families import LOGIT, STUDENT_T
 from gaussfold.engine.logit_scores import logit_scores
 from gaussfold.engine.mixing import any_scores, mix
-from gaussfold.engine.repeats import without_repeats
 from gaussfold.engine.rows_any import CURVATURE, HEIGHT, JOINT, MARGINAL, ONE_STEP, SOLVED
 from gaussfold.engine.sites import POSTERIOR
 from gaussfold.types import Array, ArrayLike
@@ -35,46 +34,21 @@ NEAR = 1 << 23
 """Cells of fewer bytes are in the caches: asking for them ahead of time only costs."""
 
 
-class Rows(NamedTuple):
-    """A sparse matrix as its three arrays."""
-
-    indptr: np.ndarray
-    indices: np.ndarray
-    data: np.ndarray
-
-    def plain(self, *, narrow: bool) -> Rows:
-        """In the few types that loops are compiled for; ``narrow`` leaves 32-bit column indices as they are."""
-        kind = np.int32 if narrow and self.indices.dtype == np.int32 else np.int64
-        return Rows(
-            self.indptr.astype(np.int64, copy=False),
-            self.indices.astype(kind, copy=False),
-            self.data.astype(np.float64, copy=False),
-        )
-
-    @property
-    def longest(self) -> int:
-        """Number of entries of the longest row."""
-        return int(np.diff(self.indptr).max(initial=0))
-
-
-def sparse_rows(X: Any, dim: int) -> Rows:
-    """CSR arrays of a matrix of any kind, each feature at most once a row."""
-    csr = X if sparse.issparse(X) and X.format == "csr" else sparse.csr_array(X)
-    if csr.ndim != 2 or csr.shape[1] != dim:
-        msg = f"X: shape {csr.shape}; (n, {dim}) is needed"
-        raise ValueError(msg)
-    indices = csr.indices
-    if indices.size and not (indices.min() >= 0 and indices.max() < dim):
-        msg = f"X: column indices from {indices.min()} to {indices.max()}; 0 to {dim - 1} are allowed"
-        raise ValueError(msg)
-    rows = Rows(csr.indptr, indices, csr.data).plain(narrow=True)
-    return rows if csr.has_canonical_format else Rows(*without_repeats(*rows))
+def _repeated(cell: np.ndarray, dim: int) -> np.ndarray:
+    """One cell for each of dim features; in long pieces, which is much faster than cell by cell."""
+    block = np.repeat(cell, min(dim, 4096), axis=0)
+    cells = np.empty((dim, *cell.shape[1:]), cell.dtype)
+    whole = dim - dim % block.shape[0]
+    cells[:whole].reshape(-1, block.size)[:] = block.reshape(-1)
+    cells[whole:] = block[: dim - whole]
+    return cells
 
 
 class Cellular:
     """Cells, coupling and clock. Subclasses say what K means."""
 
     _cells: np.ndarray
+    _blank: np.ndarray | None  # the cell that all features shared before any was learned
     _dim: int
     _log_weights: Array
     _coupling: Coupling
@@ -86,6 +60,7 @@ class Cellular:
     def _start(self, cells: np.ndarray, dim: int, coupling: str | Coupling) -> None:
         k = cells.shape[2]
         self._cells, self._dim, self._coupling = cells, dim, resolve_coupling(coupling)
+        self._blank = None
         self._log_weights = np.full(k, -math.log(k))
         self._kind = STILL
         self._seen, self._clock = np.empty(0), np.zeros(1)
@@ -130,7 +105,18 @@ class Cellular:
     def _widen(self) -> None:
         """Give every feature its own cell."""
         if self._cells.shape[0] < self._dim:
-            self._cells = np.repeat(self._cells, self._dim, axis=0)
+            self._blank = self._cells
+            self._cells = _repeated(self._cells, self._dim)
+
+    def touched(self) -> np.ndarray:
+        """Features whose cell differs from the one all began with; all of them if they began with their own."""
+        if self._cells.shape[0] < self._dim:
+            return np.empty(0, np.uint32)
+        if self._blank is None:
+            return np.arange(self._dim, dtype=np.uint32)
+        columns = np.empty(count_touched(self._cells, self._blank) + 1, np.uint32)
+        list_touched(self._cells, self._blank, columns)
+        return columns[:-1]
 
     def _look(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance of x'θ per row and component."""
@@ -167,6 +153,7 @@ class Cellular:
             raise ValueError(msg)
         if self._kind != STILL:
             self._cells = np.broadcast_to(self._current(), (self._dim, *self._cells.shape[1:])).astype(self.dtype)
+            self._blank = None
         self._kind = kind
         self._prior = prior.copy() if kind == FORGETS else self._prior
         self._seen, self._clock = np.zeros(self._dim), np.zeros(1)
@@ -278,9 +265,9 @@ class Cellular:
         limits = (float(info.tiny), float(info.max))
         shared = (self._cells, time, log, *rows, y, weight, limits, rows.longest)
         if (code, rule, at, form) == FAST and k in LANES:
-            failed, size = absorb_logit(*shared, self._cells.nbytes > NEAR, *marginals)
+            failed, size = absorb_logit(*shared, self._cells.nbytes > NEAR, marginals[0], marginals[1])
         else:
-            failed, size = absorb_any(*shared, *marginals, program, form, *sites)
+            failed, size = absorb_any(*shared, marginals[0], marginals[1], program, form, sites[0], sites[1])
         return int(failed), int(size)
 
     def _score(
@@ -295,21 +282,25 @@ class Cellular:
         code, p0, p1 = program[:3]
         scores = np.empty(marginals.shape[1:])
         if code == LOGIT:
-            logit_scores(p0, y, *marginals, scores)
+            logit_scores(p0, y, marginals[0], marginals[1], scores)
         else:
-            any_scores(code, p0, p1, y, *marginals, scores)
-        if scores.shape[1] == 1:
-            return Trace(marginals[0, :, 0], marginals[1, :, 0], scores[:, 0], *sites)
+            any_scores(code, p0, p1, y, marginals[0], marginals[1], scores)
+        if marginals.shape[2] == 1:
+            return Trace(marginals[0, :, 0], marginals[1, :, 0], scores[:, 0], sites[0], sites[1])
         mixed = np.empty((3, y.size))
-        mix(code, p0, p1, y, weight, self._log_weights, *marginals, scores, *mixed)
-        return Trace(*mixed, *sites)
+        mix(
+            code, p0, p1, y, weight, self._log_weights, marginals[0], marginals[1], scores, mixed[0], mixed[1], mixed[2]
+        )
+        return Trace(mixed[0], mixed[1], mixed[2], sites[0], sites[1])
 
     # Storage.
 
     def state(self, *, copy: bool = True) -> dict[str, np.ndarray]:
-        """Named arrays that hold everything. ``copy=False`` gives views, to save a belief as large as the memory."""
-        arrays = {
-            "cells": self._cells,
+        """Named arrays that hold everything: of the cells only those that were touched, if that is less.
+
+        ``copy=False`` gives views where it can, to save a belief as large as the memory.
+        """
+        arrays = self._cell_state() | {
             "dim": np.array([self._dim]),
             "coupling": np.array(self._coupling.form),
             "log_weights": self._log_weights,
@@ -318,12 +309,26 @@ class Cellular:
             arrays |= {"seen": self._seen, "clock": self._clock, "kind": np.array([self._kind]), "prior": self._prior}
         return {name: array.copy() for name, array in arrays.items()} if copy else arrays
 
+    def _cell_state(self) -> dict[str, np.ndarray]:
+        if self._blank is None or 2 * count_touched(self._cells, self._blank) >= self._dim:
+            return {"cells": self._cells} | ({} if self._blank is None else {"blank": self._blank})
+        columns = self.touched()
+        return {"cells": self._cells[columns], "touched": columns, "blank": self._blank}
+
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Self:
         """The belief of :meth:`state`, bit for bit."""
         self = cls.__new__(cls)
         form = tuple(int(part) for part in state["coupling"])
-        self._start(state["cells"].copy(), int(state["dim"][0]), coupling_from_form(form))  # type: ignore[arg-type]
+        cells, dim = state["cells"], int(state["dim"][0])
+        if "touched" in state:
+            some, cells = cells, _repeated(state["blank"], dim)
+            cells[state["touched"]] = some
+        else:
+            cells = cells.copy()
+        self._start(cells, dim, coupling_from_form(form))  # type: ignore[arg-type]
+        if "blank" in state:
+            self._blank = state["blank"].copy()
         self._log_weights[:] = state["log_weights"]
         if "kind" in state:
             self._kind, self._prior = int(state["kind"][0]), state["prior"].copy()

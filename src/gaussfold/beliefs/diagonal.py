@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from gaussfold.beliefs.cellular import MAX_DIM, Cellular, sparse_rows
+from gaussfold.beliefs.cellular import MAX_DIM, Cellular
 from gaussfold.beliefs.coupling import Coupling
-from gaussfold.beliefs.dense import DenseGaussian
+from gaussfold.beliefs.rows import sparse_rows
 from gaussfold.engine.rows_any import MARGINAL
 from gaussfold.types import Array, ArrayLike, Moments
+
+if TYPE_CHECKING:
+    from gaussfold.beliefs.dense import DenseGaussian
 
 
 class DiagonalGaussian(Cellular):
@@ -131,6 +134,8 @@ class DiagonalGaussian(Cellular):
 
     def to_dense(self) -> DenseGaussian:
         """The same Gaussian with its covariance written out."""
+        from gaussfold.beliefs.dense import DenseGaussian
+
         return DenseGaussian.independent(self.mean, np.sqrt(self.var))
 
     def natural(self) -> tuple[Array, Array]:

@@ -7,9 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from gaussfold.beliefs.cellular import Cellular, sparse_rows
+from gaussfold.beliefs.cellular import Cellular
 from gaussfold.beliefs.coupling import Coupling
 from gaussfold.beliefs.diagonal import DiagonalGaussian, check_dim
+from gaussfold.beliefs.rows import sparse_rows
 from gaussfold.types import Array, ArrayLike, Moments
 
 PRIOR_GRID = tuple(2.0**power for power in range(-4, 4))

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from gaussfold.beliefs.cellular import Rows
 from gaussfold.beliefs.diagonal import DiagonalGaussian
 from gaussfold.beliefs.mixture import DiagonalMixture
+from gaussfold.beliefs.rows import Rows
 from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.cli.sampling import sampled_latent
 from gaussfold.cli.setting import Setting
@@ -59,6 +59,8 @@ class StreamModel:
         self._program = recipe_of(self._likelihood, self.setting.rule, "posterior").program
         if self.belief is None:
             self.belief = self.setting.prior(self.reading.width)
+        elif self.belief._blank is None:  # files from before it was stored
+            self.belief._blank = self.setting.prior(1)._cells
         if self.setting.prior_stds and self.names is None:
             self.names = {}  # a slot's prior is that of the first feature in it, so those must be known
         self._dynamics = None
@@ -174,13 +176,9 @@ class StreamModel:
 
     def used(self) -> np.ndarray[Any, Any]:
         """Which slots (the constant's left out) any row has touched."""
-        cells = self.belief._cells
-        if cells.shape[0] == 1:
-            return np.zeros(1 << self.reading.bits, bool)
-        prior = self.setting.prior(1)._cells[0]
         touched = np.zeros(1 << self.reading.bits, bool)
-        for place, value in np.ndenumerate(prior):  # column by column: a reduction over tiny axes is slow
-            touched |= cells[(slice(touched.size), *place)] != value
+        columns = self.belief.touched()
+        touched[columns[columns < touched.size]] = True
         return touched
 
     # Model files: see `gaussfold.store`.

@@ -55,7 +55,12 @@ def start_model(run: Run, setting: Setting, reading: Reading, chosen: dict[str, 
     if initial is None:
         return StreamModel(setting, reading, names={} if run.keep_names else None)
     model = open_model(initial)
-    known = {**vars(model.setting), "bits": model.reading.bits, "interact": model.reading.interact, "hash": model.reading.hash}
+    known = {
+        **vars(model.setting),
+        "bits": model.reading.bits,
+        "interact": model.reading.interact,
+        "hash": model.reading.hash,
+    }
     for name, value in chosen.items():
         if name in known and value != known[name]:
             msg = f"--{name.replace('_', '-')} {value} differs from the model's {known[name]} ({initial}); leave it out"

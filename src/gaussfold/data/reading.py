@@ -69,8 +69,8 @@ class Reading:
     positive
         For tables: the text of the label that is 1; any other is 0.
     hash
-        For Vowpal Wabbit text. "strings": a feature's name of nothing but digits is a number that is added to the hash of
-        its namespace, so that numbered features do not collide; "all": every name is hashed.
+        For Vowpal Wabbit text. "strings": a feature's name of nothing but digits is a number that is added to the hash
+        of its namespace, so that numbered features do not collide; "all": every name is hashed.
     columns
         For tables: the columns and what they mean; None until a first file has been seen.
     """

@@ -196,13 +196,12 @@ class Method:
             step = int(self._state["step"])
             index, count = chunk(step)
             while step < total:
-                state, losses = training.run_chunk(
+                self._state, losses = training.run_chunk(
                     program, early, self._state, hyper, data, index, count, self.max_bad_steps
                 )
                 index, following = chunk(step + count)  # while the chunk runs
-                done, failed = int(state["step"]), int(state["failed"])
-                self._collect(state["inner"])
-                self._state = state
+                done, failed = int(self._state["step"]), int(self._state["failed"])
+                self._collect(self._state["inner"])
                 seen = np.asarray(losses, dtype=np.float64)[: done - step]
                 self._losses.append(seen)
                 step, count = done, following

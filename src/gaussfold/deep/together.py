@@ -20,7 +20,7 @@ from gaussfold.deep.training import Program, State
 def _run(
     program: Program, states: State, hypers: Any, data: Any, rows: Any, count: Any, limit: Any
 ) -> tuple[State, Any]:
-    one = partial(training.run_chunk, program, False)
+    one = partial(training.chunk, program, False)
     return jax.vmap(one, in_axes=(0, 0, 0, 0, None, None))(states, hypers, data, rows, count, limit)  # type: ignore[no-any-return]
 
 

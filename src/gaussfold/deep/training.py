@@ -36,18 +36,18 @@ class Program(Protocol):
 
 
 def start(inner: Any) -> State:
-    """The state before the first step."""
-    zero = jnp.zeros((), dtype=jnp.int32)
-    return {"step": zero, "skipped": zero, "bad": zero, "failed": zero - 1, "inner": inner}
+    """The state before the first step, in memory of its own: a chunk takes the memory of the state it starts from."""
+    counts = {name: jnp.zeros((), dtype=jnp.int32) for name in ("step", "skipped", "bad")}
+    return counts | {"failed": jnp.full((), -1, dtype=jnp.int32), "inner": jax.tree.map(jnp.copy, inner)}
 
 
-@partial(jax.jit, static_argnums=(0, 1))
-def run_chunk(
+def chunk(
     program: Program, early: bool, state: State, hyper: Any, data: Any, rows: Any, count: Any, limit: Any
 ) -> tuple[State, Any]:
     """Take ``count`` steps with the given rows (chunk, batches, rows); returns the state and the losses.
 
     ``early`` draws the random numbers of all steps at once, which is faster where they are few.
+    See :data:`run_chunk` for the compiled form.
     """
     first = state["step"]
     draws = jax.vmap(lambda i: program.draw(hyper, first + i))(jnp.arange(rows.shape[0])) if early else None
@@ -75,6 +75,10 @@ def run_chunk(
 
     dtype = jnp.result_type(float)
     return jax.lax.while_loop(going, body, (state, jnp.full(rows.shape[0], jnp.nan, dtype)))  # type: ignore[no-any-return]
+
+
+run_chunk = partial(jax.jit, static_argnums=(0, 1), donate_argnums=(2,))(chunk)
+""":func:`chunk`, compiled. The state that is passed in must not be used any more: its memory holds the new one."""
 
 
 def chunk_length(work: int, steps: int) -> int:

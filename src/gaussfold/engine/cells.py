@@ -1,7 +1,8 @@
 """Features as cells: the K means and K variances of one feature side by side, so that a visit is one cache line.
 
-``cells`` has shape (d, 2, K), float64 or float32; arithmetic is in float64. The loops that learn take the cells of a row
-out, work on small local arrays and put them back; no feature may repeat in a row (``engine.repeats`` adds those that do).
+``cells`` has shape (d, 2, K), float64 or float32; arithmetic is in float64. The loops that learn take the cells of a
+row out, work on small local arrays and put them back; no feature may repeat in a row (``engine.repeats`` adds those
+that do).
 
 Time is lazy. ``seen[j]`` is the clock when cell j was last written; what passed since is applied when it is taken:
 
@@ -127,3 +128,27 @@ def look(
                     m, v = aged(m, v, now - seen[column], kind, np.float64(prior[p, 0, c]), np.float64(prior[p, 1, c]))
                 mean[r, c] += x * m
                 variance[r, c] += x * x * v
+
+
+@compiled
+def count_touched(cells: Any, blank: Any) -> Any:
+    """Count the cells that differ from a blank one."""
+    count = 0
+    for j in range(cells.shape[0]):
+        differs = False
+        for c in range(cells.shape[2]):
+            differs |= (cells[j, 0, c] != blank[0, 0, c]) | (cells[j, 1, c] != blank[0, 1, c])
+        count += differs
+    return count
+
+
+@compiled
+def list_touched(cells: Any, blank: Any, touched: Any) -> Any:
+    """List the cells that differ from a blank one; there must be room for one more than there are."""
+    count = 0
+    for j in range(cells.shape[0]):
+        differs = False
+        for c in range(cells.shape[2]):
+            differs |= (cells[j, 0, c] != blank[0, 0, c]) | (cells[j, 1, c] != blank[0, 1, c])
+        touched[count] = j
+        count += differs

@@ -1,8 +1,8 @@
 """Sequential updates of independent Gaussians, one mean and variance per feature and component: the row loop.
 
-What happens at a row is in ``engine.rows_logit`` (the default of sparse classification, in lanes) and ``engine.rows_any``
-(everything). The predictions' scores and the mixture of components need nothing but the marginals that are written here:
-they follow in ``engine.mixing``. A row is learned whole or not at all.
+What happens at a row is in ``engine.rows_logit`` (the default of sparse classification, in lanes) and
+``engine.rows_any`` (everything). The predictions' scores and the mixture of components need nothing but the marginals
+that are written here: they follow in ``engine.mixing``. A row is learned whole or not at all.
 """
 
 from __future__ import annotations

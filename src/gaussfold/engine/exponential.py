@@ -5,8 +5,8 @@ to 64-bit integers), and leaves n in the low bits of the sum, from where one shi
 e^r on |r| ≤ log(2)/2 is 1 + r + r² q(r), q of degree 9 interpolated at Chebyshev points: relative error 2e-17 before
 rounding. The plain equivalent is ``math.exp``.
 
-log a = n log 2 + log f with √½ ≤ f < √2, and with s = (f - 1)/(f + 1) log f = 2 artanh s = 2s + s³ q(s²), q of degree 6 as
-in fdlibm: relative error 3e-18 before rounding. The plain equivalents are ``math.log`` and ``math.log1p``.
+log a = n log 2 + log f with √½ ≤ f < √2, and with s = (f - 1)/(f + 1) log f = 2 artanh s = 2s + s³ q(s²), q of degree
+6 as in fdlibm: relative error 3e-18 before rounding. The plain equivalents are ``math.log`` and ``math.log1p``.
 """
 
 from __future__ import annotations
@@ -78,4 +78,6 @@ def log_positive(a: Any) -> Any:
 def log_one_minus(t: Any) -> Any:
     """log(1 - t) for 0 ≤ t ≤ ½, also where 1 - t is 1 to rounding."""
     near = t <= NEAR_ONE
-    return _log_of_ratio(choose(near, 0.0 - t, 1.0 - 2.0 * t), choose(near, 2.0 - t, 3.0 - 2.0 * t), choose(near, 0.0, -1.0))
+    return _log_of_ratio(
+        choose(near, 0.0 - t, 1.0 - 2.0 * t), choose(near, 2.0 - t, 3.0 - 2.0 * t), choose(near, 0.0, -1.0)
+    )

@@ -1,8 +1,8 @@
 """Lanes from and to memory, given by arrays or by pointers to them; nothing is checked, so positions must be right.
 
-A cell is the pair (mean, variance) of one feature (``engine.cells`` with K = 1). ``..._last`` are for the end of a row that
-does not fill its lanes: positions behind ``last`` mean ``last``, so the lanes too many repeat the last feature, compute the
-same, and may be written back. float32 arrays are widened and narrowed on the way.
+A cell is the pair (mean, variance) of one feature (``engine.cells`` with K = 1). ``..._last`` are for the end of a
+row that does not fill its lanes: positions behind ``last`` mean ``last``, so the lanes too many repeat the last
+feature, compute the same, and may be written back. float32 arrays are widened and narrowed on the way.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from numba.extending import intrinsic
 
 from gaussfold.engine.lanes import DOUBLE, I32, I64, Lanes, call, indices_of
 
-_PAIR = types.UniTuple(Lanes(4), 2)
+_Pointer = types.CPointer  # type: ignore[attr-defined]
+_PAIR = types.UniTuple(Lanes(4), 2)  # type: ignore[attr-defined]
 
 
 def data_of(context: Any, builder: Any, kind: Any, array: Any) -> Any:
     """Pointer to the first element."""
-    return array if isinstance(kind, types.CPointer) else context.make_array(kind)(context, builder, array).data
+    return array if isinstance(kind, _Pointer) else context.make_array(kind)(context, builder, array).data
 
 
 @intrinsic
@@ -33,7 +34,7 @@ def pointer(typingctx: Any, array: Any) -> Any:  # noqa: ARG001
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return data_of(context, builder, sig.args[0], args[0])
 
-    return types.CPointer(array.dtype)(array), codegen
+    return _Pointer(array.dtype)(array), codegen
 
 
 @intrinsic

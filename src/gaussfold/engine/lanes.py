@@ -1,8 +1,8 @@
 """Several doubles as one value: arithmetic on 4 or 8 lanes that is vector instructions by construction.
 
-Left to itself LLVM vectorises loops whose arrays it can prove apart, which is hard to promise for gathered data. Here a
-vector is a Numba type of its own. ``+ - * /`` and comparisons work between lanes and with plain numbers, and the functions
-below take both, so that one formula (``engine.logit_series``) serves a single number and a vector of them.
+Left to itself LLVM vectorises loops whose arrays it can prove apart, which is hard to promise for gathered data. Here
+a vector is a Numba type of its own. ``+ - * /`` and comparisons work between lanes and with plain numbers, and the
+functions below take both, so that one formula (``engine.logit_series``) serves a single number and a vector of them.
 Loads and stores are in ``engine.lane_memory``.
 """
 
@@ -23,7 +23,7 @@ DOUBLE, I64, I32, I1 = ir.DoubleType(), ir.IntType(64), ir.IntType(32), ir.IntTy
 _FUSED = ("contract",)
 
 
-class Lanes(types.Type):  # type: ignore[misc]
+class Lanes(types.Type):
     """So many doubles side by side."""
 
     def __init__(self, width: int) -> None:
@@ -31,7 +31,7 @@ class Lanes(types.Type):  # type: ignore[misc]
         super().__init__(name=f"lanes{width}")
 
 
-class Mask(types.Type):  # type: ignore[misc]
+class Mask(types.Type):
     """A truth value per lane."""
 
     def __init__(self, width: int) -> None:
@@ -120,9 +120,7 @@ for _op, _symbol in ((operator.lt, "<"), (operator.le, "<="), (operator.gt, ">")
 
 def call(builder: Any, name: str, args: Any, result: Any) -> Any:
     """Call a function of LLVM's."""
-    function = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(result, [arg.type for arg in args]), name
-    )
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, [arg.type for arg in args]), name)
     return builder.call(function, args)
 
 
@@ -206,7 +204,7 @@ def split_exponent(typingctx: Any, a: Any) -> Any:  # noqa: ARG001
         n = builder.fsub(magic, spread(builder, one, width) if width else one)
         return context.make_tuple(builder, sig.return_type, (builder.bitcast(f, args[0].type), n))
 
-    return types.UniTuple(a, 2)(a), codegen
+    return types.UniTuple(a, 2)(a), codegen  # type: ignore[attr-defined]
 
 
 # Across lanes.

@@ -2,11 +2,11 @@
 
 With μ = |m| and s = √v everything follows from the smaller probability q = E σ(-f), f ~ N(μ, v):
 
-- s < 4: the trapezoidal rule in z = (f - μ)/s, as in ``engine.logistic``, the nodes ±z together:
-  σ(-μ-sz) + σ(-μ+sz) = (EC + 2E²)/(1 + EC + E²), E = e^-μ, C = 2 cosh sz. All terms are positive, so q is as exact
-  relatively as absolutely.
-- s ≥ 4: σ(-f) is a step and what the step misses, q = Φ(-μ/s) + ∫₀^∞ σ(-t) (N(t; μ, v) - N(-t; μ, v)) dt; Gauss quadrature
-  for the weight σ(-t), 20 nodes: 1e-12 relatively down to q = 1e-6, better for larger s.
+- s < 4: the trapezoidal rule in z = (f - μ)/s, as in ``engine.logistic``, the nodes ±z together: σ(-μ-sz) + σ(-μ+sz)
+  = (EC + 2E²)/(1 + EC + E²), E = e^-μ, C = 2 cosh sz. All terms are positive, so q is as exact relatively as
+  absolutely.
+- s ≥ 4: σ(-f) is a step and what the step misses, q = Φ(-μ/s) + ∫₀^∞ σ(-t) (N(t; μ, v) - N(-t; μ, v)) dt; Gauss
+  quadrature for the weight σ(-t), 20 nodes: 1e-12 relatively down to q = 1e-6, better for larger s.
 
 The plain equivalent, also for the rest, is ``engine.evaluate.log_predictive``.
 """
@@ -23,13 +23,16 @@ from gaussfold.engine.evaluate import APPROXIMATE, log_predictive
 from gaussfold.engine.exponential import exp_nonpositive, log_one_minus, log_positive
 from gaussfold.engine.families import LOGIT
 from gaussfold.engine.lane_memory import load4, load4_last, load8, store
-from gaussfold.engine.lanes import bits_of, choose, larger, lanes4, lanes8, magnitude, peak, root, smaller, total
+from gaussfold.engine.lanes import bits_of, choose, lanes4, lanes8, larger, magnitude, peak, root, smaller, total
 
 SCALE = math.pi / 8.0
 WIDE = 4.0
 REACH = 8.6
 FARTHEST = 700.0
 RARE = 1e-6
+LEAST = -20.0
+"""A label less probable than e^LEAST lies where the nodes thin out."""
+NARROW = 0.25
 NODES = np.array([
     0.07596881766097743, 0.39689586344285177, 0.9633855961455676, 1.7672851741343873,
     2.8113783607544, 4.107840574994487, 5.670435458031239, 7.511843531087686,
@@ -79,7 +82,7 @@ def _lesser(mu: Any, v: Any, zero: Any) -> Any:
 
 @compiled_inline
 def _log_scores(p0: Any, y: Any, m: Any, v: Any, zero: Any) -> Any:
-    """y log p + (1-y) log(1-p), in lanes."""
+    """Y log p + (1-y) log(1-p), in lanes."""
     if p0 == APPROXIMATE:
         e = exp_nonpositive(0.0 - magnitude(m) / root(1.0 + SCALE * v))
         q = zero + e / (1.0 + e)
@@ -115,6 +118,14 @@ def _score_one(p0: Any, y: Any, m: Any, v: Any) -> Any:
     return log_predictive(LOGIT, p0, 0.0, y, m, v)
 
 
+@compiled_inline
+def _covered(m: Any, v: Any, score: Any, widest: Any) -> Any:
+    """Bits of the lanes that hold: where labels are not rare the nodes reach far enough, the rest must be narrow."""
+    return (
+        bits_of(magnitude(m) < FARTHEST) & bits_of(v < widest) & (bits_of(score >= LEAST) | bits_of(v < NARROW))
+    )  # fmt: skip
+
+
 @compiled_fused
 def logit_scores(p0: Any, y: Any, means: Any, variances: Any, scores: Any) -> Any:
     """Log probability of every row's label under every component; NaN without a label. Arrays of shape (n, K)."""
@@ -124,10 +135,12 @@ def logit_scores(p0: Any, y: Any, means: Any, variances: Any, scores: Any) -> An
         for r in range(n):
             m = load8(means, r * 8)
             v = load8(variances, r * 8)
-            store(scores, r * 8, _log_scores(p0, y[r], m, v, lanes8(0.0)))
-            if bits_of(magnitude(m) < FARTHEST) & bits_of(v < widest) != 255:
+            score = _log_scores(p0, y[r], m, v, lanes8(0.0))
+            store(scores, r * 8, score)
+            covered = 0 if 0.0 < y[r] < 1.0 else _covered(m, v, score, widest)
+            if covered != 255:
                 for c in range(8):
-                    if not (abs(means[r, c]) < FARTHEST and variances[r, c] < widest):
+                    if not covered >> c & 1:
                         scores[r, c] = _score_one(p0, y[r], means[r, c], variances[r, c])
         return
     if k > 1:
@@ -141,10 +154,11 @@ def logit_scores(p0: Any, y: Any, means: Any, variances: Any, scores: Any) -> An
             label, m, v = load4(y, r), load4(means, r), load4(variances, r)
         else:
             label, m, v = load4_last(y, r, n - 1), load4_last(means, r, n - 1), load4_last(variances, r, n - 1)
-        store(padded, 0, _log_scores(p0, label, m, v, lanes4(0.0)))
-        covered = bits_of(magnitude(m) < FARTHEST) & bits_of(v < widest)
+        score = _log_scores(p0, label, m, v, lanes4(0.0))
+        store(padded, 0, score)
+        covered = _covered(m, v, score, widest)
         for i in range(min(4, n - r)):
-            if covered >> i & 1:
+            if covered >> i & 1 and not 0.0 < y[r + i] < 1.0:
                 scores[r + i, 0] = padded[i]
             else:
                 scores[r + i, 0] = _score_one(p0, y[r + i], means[r + i, 0], variances[r + i, 0])

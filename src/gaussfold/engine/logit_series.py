@@ -9,12 +9,12 @@ after which (15) and (19) are
 
     μᵢ += xᵢ σᵢ² · w k (y - σ(a)),    σᵢ² ← σᵢ² · 1/(1 + V σ'(a)).
 
-Let D = 1 + c Σ x² σ² and u = c xᵢ² σᵢ²/D, the feature's own share. Then k² = 1/(D (1 - u)) and V = (w/c) u/(1 - u): within a
-row both factors are functions of u alone, and for features that are known well u is small. ``row_series`` has their Taylor
-series at u = 0 up to u⁵ from a single exponential; they hold to 1e-13 while u ≤ SMALL/(w/c + |a| + 1). What is beyond is
-solved by itself (``solve``): Halley's steps from where the series points, the last one so small that its error is below rounding, carrying σ over
-by Taylor's series, and what Halley does not settle (a wide prior meeting a surprise) by the bracketed search of
-``engine.logistic``.
+Let D = 1 + c Σ x² σ² and u = c xᵢ² σᵢ²/D, the feature's own share. Then k² = 1/(D (1 - u)) and V = (w/c) u/(1 - u):
+within a row both factors are functions of u alone, and for features that are known well u is small. ``row_series``
+has their Taylor series at u = 0 up to u⁵ from a single exponential; they hold to 1e-13 while u ≤ SMALL/(w/c + |a| +
+1). What is beyond is solved by itself (``solve``): Halley's steps from where the series points, the last one so small
+that its error is below rounding, carrying σ over by Taylor's series, and what Halley does not settle (a wide prior
+meeting a surprise) by the bracketed search of ``engine.logistic``.
 
 The same numbers, slowly and for any rule: ``engine.rows_any``; reference twin: ``tests/reference/diagonal.py``.
 """
@@ -55,8 +55,9 @@ def row_series(mean: Any, variance: Any, y: Any, w: Any) -> Any:
     With a = Σ aₙ uⁿ and E = y - σ(a) = Σ eₙ uⁿ: aₙ = a₀ Bₙ + (w/c) (e₀ + ... + eₙ₋₁), and eₙ by composition.
     """
     d = 1.0 + SCALE * variance
-    share = SCALE / d
-    k = root(d) / d
+    inverse = 1.0 / d
+    share = SCALE * inverse
+    k = root(d) * inverse
     a = k * mean
     up, down = sigmoids(a)
     pull = w * (1.0 / SCALE)
@@ -147,7 +148,7 @@ def _search(a0: Any, pull: Any, y: Any, w: Any) -> Any:
 
 @compiled_inline
 def _open(pull: Any, step: Any) -> Any:
-    """Bits of the lanes where a further step could matter: Halley's error is below 0.03·pull·step³, Taylor's step⁴/24."""
+    """Bits of the lanes where a further step matters: Halley errs by 0.03·pull·step³ at most, Taylor by step⁴/24."""
     size = magnitude(step)
     return bits_of(pull * (size * size * size) > 1e-13) | bits_of(size > 1e-3)
 
@@ -163,8 +164,9 @@ def solve(x: Any, m: Any, v: Any, gain: Any, mean: Any, variance: Any, y: Any, w
     own = x * x * v
     d = 1.0 + SCALE * larger(variance - own, 0.0)
     slant = root(d)
-    k = slant / d
-    pull = w * (own / d)
+    inverse = 1.0 / d
+    k = slant * inverse
+    pull = (w * own) * inverse
     start = k * mean
     gap = pull * (gain * slant) * (1.0 / w)
     gap = choose(magnitude(gap) <= pull, gap, 0.0)

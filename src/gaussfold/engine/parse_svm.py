@@ -6,6 +6,8 @@ bytes marked in ``SVM_ENDS``. Reference twin: ``tests/reference/parsers.py``.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gaussfold.engine.compiled import compiled
@@ -59,7 +61,7 @@ def _svm_line(
         return 0, EXPECTED_LABEL, start, at
     count = 0
     while True:
-        c = buffer[at]
+        c: Any = buffer[at]
         if c <= 32 or c == _HASH:
             if c == _NEWLINE or c == _HASH:  # noqa: SIM109 - compiled
                 return count, 0, at, at

@@ -1,11 +1,13 @@
 """Vowpal Wabbit text, from bytes to rows.
 
-First all positions where tokens end are listed, 64 bytes at a time (``words.find_token_ends``); then tokens are taken from
-one position to the next, without a look at the bytes between. The buffer must end in a newline, with padding after it;
-control characters are blanks. Reference twin: ``tests/reference/parsers.py``.
+First all positions where tokens end are listed, 64 bytes at a time (``words.find_token_ends``); then tokens are taken
+from one position to the next, without a look at the bytes between. The buffer must end in a newline, with padding
+after it; control characters are blanks. Reference twin: ``tests/reference/parsers.py``.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -101,8 +103,8 @@ def _head(
 
 
 @compiled
-def hash_name(text: np.ndarray, start: int, stop: int, seed: np.uint32, digits: bool) -> np.uint32:
-    """Hash the name of a feature; ``digits``: a name of nothing but digits is a number to add to the namespace's hash."""
+def hash_name(text: Any, start: Any, stop: Any, seed: Any, digits: bool) -> Any:
+    """Hash the name of a feature; ``digits``: a name of digits is a number to add to the hash of the namespace."""
     length = stop - start
     word = load64(text, start)
     if length <= 8:
@@ -124,29 +126,29 @@ def hash_name(text: np.ndarray, start: int, stop: int, seed: np.uint32, digits: 
 
 @compiled
 def _features(
-    text: np.ndarray,
-    ends: np.ndarray,
-    t: int,
+    text: Any,
+    ends: Any,
+    t: Any,
     mask: np.uint32,
     digits: bool,
     keep_names: bool,
-    indices: np.ndarray,
-    data: np.ndarray,
-    raw: np.ndarray,
-    groups: np.ndarray,
-    spans: np.ndarray,
-) -> tuple[int, int, int, int, int, int]:
+    indices: Any,
+    data: Any,
+    raw: Any,
+    groups: Any,
+    spans: Any,
+) -> Any:
     """Namespaces and features from the first bar, at ``ends[t]``, to the end of the line.
 
     Returns the numbers of features and of namespaces, then 0; or what was expected, and where; and t at the end.
     """
     count = 0
     n_groups = 0
-    at = np.int64(ends[t])
+    at: Any = np.int64(ends[t])
     scale = 1.0
-    seed = np.uint32(0)
+    seed: Any = np.uint32(0)
     while True:
-        end = np.int64(ends[t])
+        end: Any = np.int64(ends[t])
         c = text[end]
         if at == end:
             if c == _NEWLINE:
@@ -211,7 +213,7 @@ def _features(
 @compiled
 def parse_vw(buffer: np.ndarray, stop: int, options: Options, rows: Rows, scratch: Scratch, report: np.ndarray) -> None:
     """Parse lines from ``report[POSITION]`` to ``stop``; a bad one too many sets ``STOPPED``."""
-    # Taken out of their tuples once, and as pointers: in a loop every look inside a tuple, and every call with an array,
+    # Taken out of their tuples once, and as pointers: in a loop every look inside a tuple and every call with an array
     # counts references.
     text, indices, data = pointer(buffer), pointer(rows.indices), pointer(rows.data)
     label, weight, tag, line = pointer(rows.label), pointer(rows.weight), pointer(rows.tag), pointer(rows.line)
@@ -240,7 +242,17 @@ def parse_vw(buffer: np.ndarray, stop: int, options: Options, rows: Rows, scratc
             while ends[t] < bar:
                 t += 1
             count, n_groups, wrong, found, found_stop, t = _features(
-                text, ends, t, mask, digits, keep_names, offset(indices, entries), offset(data, entries), raw, groups, spans
+                text,
+                ends,
+                t,
+                mask,
+                digits,
+                keep_names,
+                offset(indices, entries),
+                offset(data, entries),
+                raw,
+                groups,
+                spans,
             )
         lines += 1
         if wrong:

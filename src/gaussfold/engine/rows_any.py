@@ -61,7 +61,7 @@ def visit_any(
     cells: Any, indices: Any, data: Any, start: Any, stop: Any, y: Any, w: Any, learn: Any, tiny: Any, huge: Any,
     ms: Any, vs: Any, mean: Any, variance: Any, r: Any, program: Any, form: Any, site_precision: Any, site_shift: Any,
 ) -> Any:  # fmt: skip
-    """Visit one row, any K, its cells taken: marginals to ``mean[r]``, ``variance[r]``; False if it cannot be learned."""
+    """Visit one row whose cells are taken, any K: its marginals to ``mean`` and ``variance``; False if it fails."""
     code, p0, p1, rule, alpha, at = program
     k = cells.shape[2]
     n = stop - start

@@ -1,8 +1,8 @@
 """The default of sparse classification in lanes: a visit to one row, by the series and the solver of ``logit_series``.
 
-K = 1: four features side by side. K = 8: the eight components of one feature side by side. A row of features that are all
-known well is written back while it is computed, and put back as it was if a number left the range of what is stored.
-Arrays are given by pointers (``lane_memory.pointer``).
+K = 1: four features side by side. K = 8: the eight components of one feature side by side. A row of features that are
+all known well is written back while it is computed, and put back as it was if a number left the range of what is
+stored. Arrays are given by pointers (``lane_memory.pointer``).
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ ALL4, ALL8 = 15, 255
 @compiled_fused
 def visit_one(
     cells: Any, indices: Any, data: Any, start: Any, stop: Any, y: Any, w: Any, learn: Any, taken: Any, tiny: Any,
-    huge: Any, xs: Any, ms: Any, vs: Any, new_m: Any, new_v: Any, gains: Any, spare: Any, hard: Any, mean: Any, variance: Any, row: Any,
+    huge: Any, xs: Any, ms: Any, vs: Any, new_m: Any, new_v: Any, gains: Any, spare: Any, hard: Any, mean: Any,
+    variance: Any, row: Any,
 ) -> Any:  # fmt: skip
     """Visit one row with K = 1: its marginal to ``mean[row]`` and ``variance[row]``; False if it cannot be learned.
 

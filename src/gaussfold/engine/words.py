@@ -1,7 +1,7 @@
 """Many bytes at a time: unaligned loads, and where the delimiters stand.
 
-Buffers are arrays or pointers to them (``lane_memory.pointer``). Loads do not check bounds: a buffer must have `PADDING`
-bytes more than are looked at.
+Buffers are arrays or pointers to them (``lane_memory.pointer``). Loads do not check bounds: a buffer must have
+`PADDING` bytes more than are looked at.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Derivatives of the variational energy as it is computed, where that is a cubature sum.
 
-``E log p ≈ Σ w log p(m + L x)`` is a function of m and of the root L of the covariance. Its derivative in the covariance
-is not the cubature of ``∇² log p`` (only the exact integral obeys Price's theorem), and an optimiser needs the gradient of
-the function it evaluates. The likelihoods' ``tilted_slopes`` do the same for power ep.
+``E log p ≈ Σ w log p(m + L x)`` is a function of m and of the root L of the covariance. Its derivative in the
+covariance is not the cubature of ``∇² log p`` (only the exact integral obeys Price's theorem), and an optimiser needs
+the gradient of the function it evaluates. The likelihoods' ``tilted_slopes`` do the same for power ep.
 """
 
 from __future__ import annotations
