@@ -66,6 +66,19 @@ def test_pl_fails_on_the_motorcycle_and_pl2_does_not():
     assert scores["pl"] > scores["newton_heuristic"] + 0.3
 
 
+@needs_data
+def test_quasi_newton_finishes():
+    """Fold 1 ended at iteration 76 before BFGS refused steps at right angles to what they change."""
+    X, Y, folds = motorcycle.load()
+    train = np.setdiff1d(np.arange(132), folds[1])
+    model = motorcycle.make(*methods.methods(0.5)["newton_quasinewton"]).fit(X[train], Y[train], iterations=150)
+    B = model._memory.hessian
+    values = np.linalg.eigvalsh(B)
+    assert (values[:, -1] < 1e-12 * np.abs(values[:, 0])).all()
+    assert np.abs(B).max() < 1e10
+    assert motorcycle.nlpd(model, X[folds[1]], Y[folds[1]]) < 0.5
+
+
 def test_network_scores_test_rows_only():
     """The mean over rows that hold a removed output, not over zeros elsewhere."""
     data, source = network.load(Context(), 0)
