@@ -98,18 +98,22 @@ def chosen(name: str, context: Context, splits: int) -> list[dict[str, Any]]:
     return rows
 
 
-def posteriors(name: str, settings: list[dict[str, Any]], quick: bool) -> dict[str, dict[str, list[float]]]:
+def posteriors(settings: dict[str, list[dict[str, Any]]], context: Context) -> dict[str, dict[str, dict[str, Any]]]:
     """NMLL and RMSE of every posterior on the test rows of each split, and the seconds of a fit; kept like searches."""
-    path = Path("output") / "deep" / f"posteriors-{name}.json"
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() and not quick else {}
-    for method, kind in COLUMNS:
-        column = f"{method}-{kind}"
-        if column in found or (quick and method in ("online FA", "L-RVGA")):
-            continue
-        found[column] = _column(uci(name), settings, method, kind)
-        if not quick:
-            path.write_text(json.dumps(found), encoding="utf-8")
-    return {f"{method}-{kind}": found[f"{method}-{kind}"] for method, kind in COLUMNS if f"{method}-{kind}" in found}
+    found: dict[str, dict[str, Any]] = {}
+    paths = {name: Path("output") / "deep" / f"posteriors-{name}.json" for name in settings}
+    for name, path in paths.items():
+        found[name] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() and not context.quick else {}
+    columns = COLUMNS[:2] if context.quick else COLUMNS
+    for method, kind in context.track(columns, "posteriors"):
+        for name, path in paths.items():
+            if f"{method}-{kind}" not in found[name]:
+                found[name][f"{method}-{kind}"] = _column(uci(name), settings[name], method, kind)
+                if not context.quick:
+                    path.write_text(json.dumps(found[name]), encoding="utf-8")
+    return {
+        name: {f"{method}-{kind}": each[f"{method}-{kind}"] for method, kind in columns} for name, each in found.items()
+    }
 
 
 def _column(data: dict[str, np.ndarray], settings: list[dict[str, Any]], method: str, kind: str) -> dict[str, Any]:
@@ -139,7 +143,7 @@ def table52(context: Context) -> Result:
     names = ("yacht",) if context.quick else tuple(NAMES)
     splits = 2 if context.quick else 20
     settings = {name: chosen(name, context, splits) for name in names}
-    found = {name: posteriors(name, settings[name], context.quick) for name in context.track(names, "data sets")}
+    found = posteriors(settings, context)
     table = {
         name: {
             column: {
