@@ -117,6 +117,19 @@ _LOWRANK = {
 }
 EXPERIMENTS |= {name: Experiment(name, title, f"experiments.lowrank.{to}") for name, (title, to) in _LOWRANK.items()}
 
+_BAYES_NEWTON = {
+    "bn-fig2": ("heteroscedastic noise: the posterior under three curvatures", "motorcycle:fig2"),
+    "bn-fig3": ("heteroscedastic noise, every method, four folds", "motorcycle:fig3"),
+    "bn-fig4": ("amplitude demodulation: a segment and its latents", "demodulation:fig4"),
+    "bn-fig5": ("amplitude demodulation, every method, four folds", "demodulation:fig5"),
+    "bn-fig6": ("GP regression network: filling in two outputs", "network:fig6"),
+    "bn-fig7": ("GP regression network, every method, four data sets", "network:fig7"),
+}
+EXPERIMENTS |= {
+    name: Experiment(name, f"Bayes-Newton {name[3:]}: {title}", f"experiments.bayes_newton.{to}")
+    for name, (title, to) in _BAYES_NEWTON.items()
+}
+
 _GP = {
     "gp-coal": ("Coal mining disasters: a Poisson rate by Laplace, VI and EP", "coal:run"),
     "gp-banana": ("Banana: sparse classification, inducing inputs and hyperparameters learned", "banana:run"),

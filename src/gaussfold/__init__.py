@@ -16,6 +16,8 @@ _HOMES = {
     "DiagonalGaussian": "gaussfold.beliefs.diagonal",
     "DiagonalMixture": "gaussfold.beliefs.mixture",
     "FoldResult": "gaussfold.folding",
+    "GPClassifier": "gaussfold.estimators.gp",
+    "GPRegressor": "gaussfold.estimators.gp",
     "LowRankGaussian": "gaussfold.beliefs.lowrank",
     "StreamingClassifier": "gaussfold.estimators",
     "StreamingFactorAnalysis": "gaussfold.estimators.factor_analysis",
@@ -33,6 +35,8 @@ __all__ = [
     "DiagonalGaussian",
     "DiagonalMixture",
     "FoldResult",
+    "GPClassifier",
+    "GPRegressor",
     "LowRankGaussian",
     "StreamingClassifier",
     "StreamingFactorAnalysis",
@@ -62,6 +66,7 @@ if TYPE_CHECKING:
     from gaussfold.beliefs.mixture import DiagonalMixture
     from gaussfold.estimators import StreamingClassifier, StreamingPoissonRegressor, StreamingRegressor
     from gaussfold.estimators.factor_analysis import StreamingFactorAnalysis
+    from gaussfold.estimators.gp import GPClassifier, GPRegressor
     from gaussfold.folding import FoldResult, fold
     from gaussfold.store import load, save
     from gaussfold.sweeping import sweep

@@ -59,6 +59,8 @@ KINDS: dict[str, str] = {
     "DiagonalGaussian": "gaussfold.beliefs.diagonal",
     "DiagonalMixture": "gaussfold.beliefs.mixture",
     "GaussianProcess": "gaussfold.gp",
+    "GPClassifier": "gaussfold.estimators.gp",
+    "GPRegressor": "gaussfold.estimators.gp",
     "StreamModel": "gaussfold.cli.model",
     "LowRankGaussian": "gaussfold.beliefs.lowrank",
     "StreamingClassifier": "gaussfold.estimators",

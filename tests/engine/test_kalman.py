@@ -32,6 +32,7 @@ def problem(covariances, n=14):
 def run(step, A, Q, H, P, precision, shift, differentiate=False):
     (N, D), S = shift.shape, len(P)
     kind = np.result_type(precision, shift)
+    precision = precision.astype(kind)
     A, Q, H, P = (a.astype(kind) for a in (A, Q, H, P))
     mean, cov, cross = np.empty((N, S), kind), np.empty((N, S, S), kind), np.empty((N, D, S), kind)
     pull, weight = np.empty((N, D), kind), np.empty((N, D, D), kind)
@@ -39,7 +40,9 @@ def run(step, A, Q, H, P, precision, shift, differentiate=False):
     f_mean, f_cov = np.empty((N, D), kind), np.empty((N, D, D), kind)
     bar_A, bar_Q, bar_P = np.zeros(A.shape, kind), np.zeros(A.shape, kind), np.zeros(P.shape, kind)
     if bad < 0:
-        kalman.backward(step, A, H, mean, cov, cross, pull, weight, f_mean, f_cov, differentiate, bar_A, bar_Q, bar_P)
+        kalman.backward(
+            step, A, H, precision, mean, cov, cross, pull, weight, f_mean, f_cov, differentiate, bar_A, bar_Q, bar_P
+        )
     return log_z, bad, f_mean, f_cov, bar_A, bar_Q, bar_P
 
 

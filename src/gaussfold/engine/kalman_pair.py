@@ -71,14 +71,18 @@ def backward_pair(
     for n in range(store.shape[0] - 1, -1, -1):
         p, q = store[n, 2], store[n, 3]
         f_mean[n] = store[n, 0] + p * r1 + q * r2
-        f_var[n] = p - (p * (p * x + q * y) + q * (p * y + q * z))
         # back through the measurement, with b = P⁻h and Ω = Λ/s
         s = store[n, 6]
         weight = precision[n] / s
         b1, b2 = p * s, q * s
         n1, n2 = x * b1 + y * b2, y * b1 + z * b2
+        k = b1 * n1 + b2 * n2
+        v = b1 - k / (1.0 + k * weight)  # what past and future say without this site
+        if not v.real > 0.0:
+            v *= 0.0  # rounding: they say everything
+        f_var[n] = v / (1.0 + v * precision[n])
         r1 += store[n, 5] - weight * (b1 * r1 + b2 * r2)
-        x += weight * (1.0 - 2.0 * n1 + weight * (b1 * n1 + b2 * n2))
+        x += weight * (1.0 - 2.0 * n1 + weight * k)
         y -= weight * n2
         if n == 0:
             if differentiate:
@@ -90,18 +94,18 @@ def backward_pair(
         u = step[n]
         a, b, c, d = A[u, 0, 0], A[u, 0, 1], A[u, 1, 0], A[u, 1, 1]
         if differentiate:
-            g, h, k = r1 * r1 - x, r1 * r2 - y, r2 * r2 - z
+            g, h, o = r1 * r1 - x, r1 * r2 - y, r2 * r2 - z
             bar_Q[u, 0, 0] += 0.5 * g
             bar_Q[u, 0, 1] += 0.5 * h
             bar_Q[u, 1, 0] += 0.5 * h
-            bar_Q[u, 1, 1] += 0.5 * k
+            bar_Q[u, 1, 1] += 0.5 * o
             m1, m2, p, q, v = store[n - 1, 0], store[n - 1, 1], store[n - 1, 2], store[n - 1, 3], store[n - 1, 4]
             ap, aq = a * p + b * q, a * q + b * v
             cp, cq = c * p + d * q, c * q + d * v
             bar_A[u, 0, 0] += r1 * m1 + g * ap + h * cp
             bar_A[u, 0, 1] += r1 * m2 + g * aq + h * cq
-            bar_A[u, 1, 0] += r2 * m1 + h * ap + k * cp
-            bar_A[u, 1, 1] += r2 * m2 + h * aq + k * cq
+            bar_A[u, 1, 0] += r2 * m1 + h * ap + o * cp
+            bar_A[u, 1, 1] += r2 * m2 + h * aq + o * cq
         r1, r2 = a * r1 + c * r2, b * r1 + d * r2
         xa, xb = x * a + y * c, x * b + y * d
         ya, yb = y * a + z * c, y * b + z * d

@@ -1,8 +1,8 @@
-"""Derivatives of the energy as it is computed, where that is a cubature sum.
+"""Derivatives of the variational energy as it is computed, where that is a cubature sum.
 
-``E log p`` by nodes ``f = m + L x`` is a function of m and of the root L of the covariance. Its derivatives in the
-covariance are not the cubature of ``∇² log p`` (only the exact integrals obey Price's theorem), and an
-optimiser needs the gradient of the function it evaluates.
+``E log p ≈ Σ w log p(m + L x)`` is a function of m and of the root L of the covariance. Its derivative in the
+covariance is not the cubature of ``∇² log p`` (only the exact integral obeys Price's theorem), and an optimiser needs
+the gradient of the function it evaluates. The likelihoods' ``tilted_slopes`` do the same for power ep.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def is_summed(model: VectorLikelihood, cubature: AnyCubature) -> bool:
 def summed_slopes(
     model: VectorLikelihood, Y: Array, mean: Array, cov: Array, cubature: AnyCubature
 ) -> tuple[Array, Array]:
-    """Derivatives in mean (N, D) and covariance (N, D, D) of ``Σ w log p``; for ep see ``tilted_slopes``."""
+    """Derivatives in mean (N, D) and covariance (N, D, D) of ``Σ w log p``."""
     by_mean, by_cov = np.empty(mean.shape), np.empty(cov.shape)
     for block in model.blocks(Y, mean, cov, cubature):
         gradient = model.derivatives(block.labels, block.latents)[0]

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gaussfold.gp.model import GaussianProcess
 
 INNER_LIMIT = 200
-INNER_TOLERANCE = 1e-9
+INNER_TOLERANCE = 1e-8
 BOUND = 16.0  # of a log hyperparameter, either way
 
 
@@ -156,7 +156,7 @@ class _Problem:
 def learn(
     model: GaussianProcess, optimizer: str = "lbfgs", *, max_iter: int, fixed: Sequence[str], learn_inducing: bool
 ) -> Learned:
-    """Minimise the energy over the free hyperparameters (and the inducing inputs); the model stays at the best found."""
+    """Minimise the energy over the free hyperparameters and inducing inputs; the model stays at the best found."""
     if optimizer != "lbfgs":
         msg = f"optimizer={optimizer!r}: allowed is 'lbfgs'"
         raise ValueError(msg)

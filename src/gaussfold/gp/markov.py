@@ -79,7 +79,7 @@ class Chain:
             fixed = [a.astype(kind, copy=False) for a in (self.A, self.Q, self.H, m, P)]
             sites = np.ascontiguousarray(precision), np.ascontiguousarray(shift)
             log_z, bad = kalman.forward(self.steps.step, *fixed, *sites, *arrays)  # type: ignore[call-arg]
-            filtered = Filtered(arrays, log_z)
+            filtered = Filtered((sites[0], *arrays), log_z)
         if bad >= 0:
             raise lost(int(bad), "first seen at, in time order,")
         return filtered
@@ -106,7 +106,7 @@ class Chain:
         if self.is_pair:
             m1, m2, p, q, r, *_ = filtered.arrays[1][row]
             return np.array([m1, m2]), np.array([[p, q], [q, r]])
-        return filtered.arrays[0][row].copy(), filtered.arrays[1][row].copy()
+        return filtered.arrays[1][row].copy(), filtered.arrays[2][row].copy()
 
     def log_z_gradient(self, bars: tuple[Array, ...]) -> Array:
         """From the adjoints of the matrices to those of the log hyperparameters."""

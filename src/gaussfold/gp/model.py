@@ -150,6 +150,9 @@ class GaussianProcess:
     def fit(self, X: ArrayLike, Y: ArrayLike, *, iterations: int | None = None) -> Self:
         """Forget what was, and iterate until the energy settles (or for exactly ``iterations``).
 
+        A fit that fails leaves the model as it was before; to keep the last iteration that worked, call
+        ``fit(X, Y, iterations=0)`` and then `step`.
+
         Parameters
         ----------
         X : array of shape (N, d), or (N,) for one column
@@ -161,15 +164,20 @@ class GaussianProcess:
         """
         rows = checks.inputs(X)
         values = checks.labels(Y, len(rows), self.likelihood)
-        prior = self._prior_at(rows)
-        self.X_, self.Y_ = rows, values
-        self.prior_: Any = prior
-        self._online, self._is_stale = None, False
-        self._reset_sites()
-        if self.batch_size is not None:
-            return self._fit_batches(iterations)
-        self.marginals_: Marginals = prior.update(self.sites_)
-        return self.resume(iterations=iterations)
+        before = dict(vars(self))
+        try:
+            self.prior_: Any = self._prior_at(rows)
+            self.X_, self.Y_ = rows, values
+            self._online, self._is_stale = None, False
+            self._reset_sites()
+            if self.batch_size is not None:
+                return self._fit_batches(iterations)
+            self.marginals_: Marginals = self.prior_.update(self.sites_)
+            return self.resume(iterations=iterations)
+        except BaseException:  # whole or not at all; nothing above writes into arrays that were there before
+            vars(self).clear()
+            vars(self).update(before)
+            raise
 
     def _reset_sites(self) -> None:
         N, D = len(self.X_), len(self.covariances)

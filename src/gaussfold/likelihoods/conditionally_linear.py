@@ -19,6 +19,11 @@ from gaussfold.likelihoods.gaussian_noise import GaussianNoise
 from gaussfold.linalg.small import inverse, lower_roots, symmetrised
 from gaussfold.types import Array
 
+FEW = 6.0
+GAP = 0.4
+"""Distance of neighbouring nodes, in standard deviations of the Gaussian that they were made for."""
+REFINEMENTS = 8
+
 
 class Tilted(NamedTuple):
     """Of N(f | m, C) p(y | f)^α: the log normaliser, the mean's distance from m, and the covariance."""
@@ -79,14 +84,45 @@ class ConditionallyLinear(GaussianNoise):
         return Tilted(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def _block(self, Y: Array, mean: Array, cov: Array, alpha: float, points: Array, log_w: Array) -> Tilted:
-        """Outer nodes a = m_a + L x; given each, b ~ N(m_b + W x, C_b) meets y exactly, with noise R/α."""
+        """Nodes from the marginal of a; rows where a few nodes carry everything get nodes of their own, closer in.
+
+        Those are placed by the tilted moments found so far, wide enough for the gaps between the old ones.
+        """
+        outer = np.array(self.outer)
+        inside = np.ix_(np.arange(len(Y)), outer, outer)
+        at, around = mean[:, outer], cov[inside]
+        found, share = self._pass(Y, mean, cov, alpha, points, log_w, at, around)
+        rows = np.flatnonzero(_spread_thin(share))
+        for _ in range(REFINEMENTS):
+            if not rows.size:
+                break
+            at, around = at.copy(), around.copy()
+            at[rows] = mean[rows][:, outer] + found.moved[rows][:, outer]
+            around[rows] = found.cov[inside][rows] + GAP**2 * around[rows]
+            part, share = self._pass(Y[rows], mean[rows], cov[rows], alpha, points, log_w, at[rows], around[rows])
+            for whole, some in zip(found, part, strict=True):
+                whole[rows] = some
+            rows = rows[_spread_thin(share)]
+        return found
+
+    def _pass(
+        self, Y: Array, mean: Array, cov: Array, alpha: float, points: Array, log_w: Array, at: Array, around: Array
+    ) -> tuple[Tilted, Array]:
+        """Outer nodes a from N(at, around), weighed by the cavity; given each, b meets y exactly, with noise R/α.
+
+        Also each node's share of the normaliser.
+        """
         outer = np.array(self.outer)
         inner = np.setdiff1d(np.arange(self.latents), outer)
         root = lower_roots(cov[:, outer][:, :, outer], "cov")
-        W = cov[:, inner][:, :, outer] @ np.swapaxes(inverse(root), -1, -2)
+        turn = inverse(root)
+        place = lower_roots(symmetrised(around), "cov")
+        W = cov[:, inner][:, :, outer] @ np.swapaxes(turn, -1, -2)
         left = symmetrised(cov[:, inner][:, :, inner] - W @ np.swapaxes(W, -1, -2))[:, None]
-        steps = points @ np.swapaxes(root, -1, -2)
-        drift = points @ np.swapaxes(W, -1, -2)
+        steps = (at - mean[:, outer])[:, None] + points @ np.swapaxes(place, -1, -2)
+        white = steps @ np.swapaxes(turn, -1, -2)
+        log_w = log_w + 0.5 * (points**2).sum(-1) - 0.5 * (white**2).sum(-1) + _log_root(place) - _log_root(root)
+        drift = white @ np.swapaxes(W, -1, -2)
         A, noise, constant = self.linear_part(mean[:, None, outer] + steps)
         seen = ~np.isnan(Y)[:, None]
         A = np.where(seen[..., None], A, 0.0)
@@ -113,7 +149,18 @@ class ConditionallyLinear(GaussianNoise):
         spread = np.einsum("np,npd,npe->nde", share, away, away)
         inside = left - gain @ precision @ np.swapaxes(gain, -1, -2)
         spread[np.ix_(np.arange(len(Y)), inner, inner)] += np.einsum("np,npde->nde", share, inside)
-        return Tilted(log_z, moved, spread)
+        return Tilted(log_z, moved, spread), share
+
+
+def _spread_thin(share: Array) -> np.ndarray:
+    """Rows whose normaliser rests on fewer than FEW nodes (the inverse of the sum of squared shares)."""
+    return np.asarray((share**2).sum(axis=1) > 1.0 / FEW)
+
+
+def _log_root(root: Array) -> Array:
+    """Half the log determinant of ``L L'``, as a column."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.linalg.slogdet(root)[1])[:, None]
 
 
 def _log_det(matrices: Array) -> Array:

@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from gaussfold.gp.covariances.base import Covariance
-from gaussfold.gp.statespace import CosineSpace, PeriodicSpace, StateSpace
+from gaussfold.gp.spaces import CosineSpace, PeriodicSpace
+from gaussfold.gp.statespace import StateSpace
 from gaussfold.likelihoods.base import positive
 from gaussfold.types import Array
 

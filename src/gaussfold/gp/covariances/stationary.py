@@ -10,7 +10,8 @@ from numpy.polynomial import polynomial
 from scipy.spatial.distance import cdist
 
 from gaussfold.gp.covariances.base import Covariance
-from gaussfold.gp.statespace import MaternSpace, StateSpace, TaylorSpace
+from gaussfold.gp.spaces import MaternSpace, TaylorSpace
+from gaussfold.gp.statespace import StateSpace
 from gaussfold.likelihoods.base import positive
 from gaussfold.types import Array
 
