@@ -12,13 +12,7 @@ import numpy as np
 import pytest
 
 import gaussfold as gf
-from tests.cli.helpers import COMMAND, ENVIRONMENT, clicks, last_json, process, run, same_model
-
-
-@pytest.fixture
-def cli(capsys, monkeypatch):
-    return lambda *args, **options: run(capsys, monkeypatch, *args, **options)
-
+from tests.cli.helpers import COMMAND, ENVIRONMENT, clicks, last_json, process, same_model
 
 OPTIONS = ("-b", 8, "--quiet", "--prior-std", 0.7)
 
@@ -204,7 +198,7 @@ def test_a_broken_pipe_ends_quietly(tmp_path):
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signals_finish_the_chunk_and_save(tmp_path, number, code):
     child = subprocess.Popen(
-        [*COMMAND, "train", "-", *map(str, OPTIONS), "-f", str(tmp_path / "m"), "--format", "vw", "--checkpoint", "1"],
+        [*COMMAND, "train", *map(str, OPTIONS), "-f", str(tmp_path / "m"), "--format", "vw", "--checkpoint", "500"],
         stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT,
     )  # fmt: skip
     child.stdin.write(clicks(500))
@@ -231,7 +225,7 @@ def wait_for(path, seconds=60):
 def test_kill_9_at_any_moment_leaves_a_model_that_loads_and_resumes_exactly(tmp_path):
     data = tmp_path / "d.vw"
     data.write_bytes(clicks(60_000))
-    args = ["train", data, *OPTIONS, "--checkpoint", 1, "--resume"]
+    args = ["train", data, *OPTIONS, "--checkpoint", 500, "--resume"]  # 120 of them
     began = time.monotonic()
     assert process(*args, "-f", tmp_path / "undisturbed")[0] == 0
     longest = time.monotonic() - began

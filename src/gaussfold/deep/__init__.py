@@ -9,6 +9,10 @@ import importlib
 from typing import TYPE_CHECKING
 
 _HOMES = {
+    "FactorIterates": "swag",
+    "MultiSWAG": "swag",
+    "SLANG": "slang",
+    "SWAG": "swag",
     "LRVGA": "lrvga",
     "Layout": "trees",
     "MultiPosterior": "posterior",
@@ -17,6 +21,13 @@ _HOMES = {
     "LogLikelihood": "likelihoods",
     "Prediction": "prediction",
     "Softmax": "likelihoods",
+    "fit_together": "together",
+    "Choice": "search",
+    "LogUniform": "search",
+    "Search": "search",
+    "random_search": "search",
+    "TrainingError": "training",
+    "VIFA": "vifa",
     "log_likelihood": "likelihoods",
     "with_noise": "likelihoods",
     "layout_of": "trees",
@@ -25,16 +36,27 @@ _HOMES = {
 
 __all__ = [
     "LRVGA",
+    "SLANG",
+    "SWAG",
+    "VIFA",
+    "Choice",
+    "FactorIterates",
     "Layout",
     "LearnedGaussian",
     "LogLikelihood",
+    "LogUniform",
     "MultiPosterior",
+    "MultiSWAG",
     "Posterior",
     "Prediction",
+    "Search",
     "Softmax",
+    "TrainingError",
+    "fit_together",
     "layout_of",
     "load",
     "log_likelihood",
+    "random_search",
     "with_noise",
 ]
 
@@ -43,7 +65,13 @@ if TYPE_CHECKING:
     from gaussfold.deep.lrvga import LRVGA
     from gaussfold.deep.posterior import MultiPosterior, Posterior, load
     from gaussfold.deep.prediction import Prediction
+    from gaussfold.deep.search import Choice, LogUniform, Search, random_search
+    from gaussfold.deep.slang import SLANG
+    from gaussfold.deep.swag import SWAG, FactorIterates, MultiSWAG
+    from gaussfold.deep.together import fit_together
+    from gaussfold.deep.training import TrainingError
     from gaussfold.deep.trees import Layout, layout_of
+    from gaussfold.deep.vifa import VIFA
 
 
 def __getattr__(name: str) -> object:

@@ -1,0 +1,256 @@
+"""SLANG: natural gradients with a precision that is low rank plus diagonal (factor-analysis (3.6)-(3.9))."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gaussfold.beliefs.factor import check_rank
+from gaussfold.beliefs.lowrank import LowRankGaussian
+from gaussfold.deep import curvature
+from gaussfold.deep.batches import LogLikelihoodFunction
+from gaussfold.deep.draws import DRAWS
+from gaussfold.deep.draws import check as check_draws
+from gaussfold.deep.method import Method, positive, spread, whole
+from gaussfold.deep.posterior import Posterior
+from gaussfold.deep.trees import Layout, Tree
+
+
+class Rows:
+    """Λ = UU' + D through Woodbury's identity: M = I + U'D⁻¹U, K×K."""
+
+    def __init__(self, U: Any, diagonal: Any) -> None:
+        self.U, self.scaled, self.diagonal = U, U / diagonal[:, None], diagonal
+        self.rank = U.shape[1]
+        if self.rank:
+            M = jnp.eye(self.rank, dtype=U.dtype) + U.T @ self.scaled
+            self.lower = jnp.linalg.cholesky(M)
+
+    def solve(self, right: Any) -> Any:
+        """M⁻¹ right."""
+        return jax.scipy.linalg.cho_solve((self.lower, True), right)
+
+    def covariance_times(self, vector: Any) -> Any:
+        """Λ⁻¹v."""
+        first = vector / self.diagonal
+        return first - self.scaled @ self.solve(self.U.T @ first) if self.rank else first
+
+    def samples(self, base: Any, factors: Any) -> Any:
+        """Draws of N(0, Λ⁻¹) from standard normals (S, D) and (S, K): lrvga Prop. 1, corrected."""
+        x = base / jnp.sqrt(self.diagonal)
+        return x + (self.scaled @ self.solve((factors - x @ self.U).T)).T if self.rank else x
+
+
+@dataclass(frozen=True)
+class SLANGProgram:
+    """One natural gradient step."""
+
+    columns: Callable[[Any, Any], tuple[Any, Any, Any]]
+    layout: Layout
+    rank: int
+    n_samples: int
+    samples: str
+    schedules: tuple[Any, Any]
+    randomised: bool
+
+    def draw(self, hyper: Any, step: Any) -> Any:
+        """Standard normals of the S networks, and a key for the randomised eigen-decomposition."""
+        key = jax.random.fold_in(jax.random.wrap_key_data(hyper["key"]), step)
+        size = self.layout.dim + self.rank
+        normals = jax.vmap(lambda number: DRAWS[self.samples](key, number, self.n_samples, size, self.layout.dtype))(
+            jnp.arange(self.n_samples)
+        )
+        return normals, jax.random.key_data(jax.random.fold_in(key, self.n_samples))
+
+    def step(self, inner: Any, hyper: Any, batches: Any, draws: Any, step: Any) -> tuple[Any, Any, Any]:
+        """(3.6) with the precision of (3.8), (3.9); its diagonal keeps what the projection drops."""
+        normals, key = draws
+        mean, precision = inner["mean"], Rows(inner["U"], inner["diagonal"])
+        D, S = self.layout.dim, self.n_samples
+        thetas = mean + precision.samples(normals[:, :D], normals[:, D:])
+        batch = jax.tree.map(lambda a: a[0], batches)
+        values, slopes, columns = jax.vmap(self.columns, in_axes=(0, None))(thetas, batch)
+        slope = -hyper["scale"] * slopes.mean(axis=0)  # ĝ of (3.7)
+        to_mean, to_precision = (
+            rate if schedule is None else schedule(step)
+            for rate, schedule in zip(hyper["rates"], self.schedules, strict=True)
+        )
+        root = jnp.sqrt(to_precision * hyper["scale"] / S)
+        V = jnp.concatenate([jnp.sqrt(1.0 - to_precision) * inner["U"].T, root * columns.reshape(-1, D)])
+        U = leading(V, self.rank, jax.random.wrap_key_data(key) if self.randomised else None)
+        dropped = jnp.maximum((V * V).sum(axis=0) - (U * U).sum(axis=1), 0.0)  # of a positive semidefinite matrix
+        diagonal = (1.0 - to_precision) * inner["diagonal"] + to_precision * hyper["precision"] + dropped
+        slope = slope + hyper["precision"] * (mean - hyper["prior_mean"])
+        velocity = hyper["momentum"] * inner["velocity"] + (1.0 - hyper["momentum"]) * slope
+        after = mean - to_mean * Rows(U, diagonal).covariance_times(velocity)
+        new = {"mean": after, "U": U, "diagonal": diagonal, "velocity": velocity}
+        loss = -hyper["scale"] * values.mean()
+        ok = jnp.isfinite(loss) & jnp.isfinite(after).all() & jnp.isfinite(diagonal).all()
+        return new, loss, ok
+
+
+def leading(V: Any, rank: int, key: Any = None) -> Any:
+    """U (D, K) with UU' the best rank-K part of V'V, V of shape (R, D): (3.9).
+
+    Through the R×R Gram matrix; with a key, through a random subspace of K + 8 dimensions and one power iteration
+    (Halko et al.), which needs R·D·(K + 8) operations instead of R²·D.
+    """
+    rows = V.shape[0]
+    if rank == 0:
+        return jnp.zeros((V.shape[1], 0), V.dtype)
+    if rank >= rows:
+        return jnp.concatenate([V, jnp.zeros((rank - rows, V.shape[1]), V.dtype)]).T
+    if key is not None and rank + 8 < rows:
+        test = jax.random.normal(key, (rows, rank + 8), V.dtype)
+        test = jnp.linalg.qr(V @ (V.T @ test))[0]
+        V = jnp.linalg.qr(V @ (V.T @ test))[0].T @ V
+    _, vectors = jnp.linalg.eigh(V @ V.T)
+    return V.T @ vectors[:, -rank:]
+
+
+class SLANG(Method):
+    """A Gaussian N(μ, (UU' + D)⁻¹), learned by natural gradients with per-example gradients of any architecture.
+
+    Parameters
+    ----------
+    log_likelihood, params, prior_precision, prior_mean, batch_size, max_bad_steps, seed
+        As for :class:`gaussfold.deep.VIFA`; rows of a batch must not see each other (no batch normalisation).
+    rank
+        Columns K of U, 0 to D; 0 is VOGN.
+    learning_rate, precision_rate
+        η_μ and η_Σ of (3.6), in (0, 1]: numbers or schedules (functions of the step).
+    momentum
+        Of the mean's gradient, in [0, 1).
+    n_samples, samples
+        Networks per step, and how they are drawn; as for VIFA. They share a batch.
+    curvature
+        "fisher": squared gradients, (3.7) with its sign corrected. "gauss-newton": exact for linear models; needs a
+        log likelihood of :func:`gaussfold.deep.log_likelihood`.
+    eigen
+        "randomised" or "exact": how the K leading directions are found.
+    init_std
+        Standard deviation to start from.
+
+    Notes
+    -----
+    What the projection to rank K drops is kept on the diagonal, as in the SLANG paper, so that the precision's
+    diagonal is that of (3.6).
+    """
+
+    kind: ClassVar[str] = "SLANG"
+
+    def __init__(
+        self,
+        log_likelihood: LogLikelihoodFunction,
+        params: Tree,
+        rank: int = 1,
+        prior_precision: Any = 1.0,
+        *,
+        prior_mean: Any = 0.0,
+        learning_rate: Any = 0.05,
+        precision_rate: Any = 0.05,
+        momentum: float = 0.0,
+        n_samples: int = 4,
+        batch_size: int | None = None,
+        samples: str = "independent",
+        curvature: str = "fisher",
+        eigen: str = "randomised",
+        init_std: float = 0.1,
+        max_bad_steps: int = 10,
+        seed: int = 0,
+    ) -> None:
+        super().__init__(log_likelihood, params, batch_size=batch_size, max_bad_steps=max_bad_steps, seed=seed)
+        self.rank = check_rank(rank, self.layout.dim)
+        self.prior_precision = spread("prior_precision", prior_precision, self.layout, above_zero=True)
+        self.prior_mean = spread("prior_mean", prior_mean, self.layout)
+        self._rates = (_rate("learning_rate", learning_rate), _rate("precision_rate", precision_rate))
+        if not 0.0 <= momentum < 1.0:
+            msg = f"momentum={momentum!r}: a number in [0, 1) is needed"
+            raise ValueError(msg)
+        self.momentum = float(momentum)
+        self.n_samples = whole("n_samples", n_samples)
+        check_draws(samples, self.n_samples)
+        self.samples = samples
+        self.curvature = curvature
+        self._columns = _columns(curvature, log_likelihood, self.layout)
+        if eigen not in ("randomised", "exact"):
+            msg = f"eigen={eigen!r}: allowed are 'randomised' and 'exact'"
+            raise ValueError(msg)
+        self.eigen = eigen
+        self.init_std = positive("init_std", init_std)
+
+    @property
+    def _draws_per_step(self) -> int:
+        return self.n_samples * (self.rank + self.layout.dim)
+
+    def _program(self) -> SLANGProgram:
+        schedules = tuple(rate if callable(rate) else None for rate in self._rates)
+        return SLANGProgram(
+            self._columns,
+            self.layout,
+            self.rank,
+            self.n_samples,
+            self.samples,
+            (schedules[0], schedules[1]),
+            self.eigen == "randomised",
+        )
+
+    def _hyper(self, rows: int, size: int) -> dict[str, Any]:
+        number = partial(jnp.asarray, dtype=self.layout.dtype)
+        return {
+            "key": jax.random.key_data(jax.random.key(self.seed)),
+            "precision": self.prior_precision,
+            "prior_mean": self.prior_mean,
+            "scale": number(rows / size),
+            "rates": tuple(number(0.0 if callable(rate) else rate) for rate in self._rates),
+            "momentum": number(self.momentum),
+        }
+
+    def _initial(self) -> Any:
+        dim, dtype = self.layout.dim, self.layout.dtype
+        return {
+            "mean": self._centre,
+            "U": jnp.zeros((dim, self.rank), dtype),
+            "diagonal": jnp.full(dim, self.init_std**-2, dtype),
+            "velocity": jnp.zeros(dim, dtype),
+        }
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "rank": self.rank,
+            "n_samples": self.n_samples,
+            "samples": self.samples,
+            "curvature": self.curvature,
+            "eigen": self.eigen,
+            "batch_size": self.batch_size,
+            "seed": self.seed,
+        }
+
+    def _posterior(self, inner: Any) -> Posterior:
+        U = np.asarray(inner["U"]) if self.rank else np.zeros((self.layout.dim, 1))  # a low-rank belief has a factor
+        belief = LowRankGaussian(inner["mean"], U, inner["diagonal"], dtype=self.layout.dtype)
+        return Posterior(belief, self.layout, getattr(self.log_likelihood, "likelihood", None))
+
+
+def _rate(name: str, value: Any) -> Any:
+    if callable(value):
+        return value
+    if positive(name, value) > 1.0:
+        msg = f"{name}={value!r}: a number in (0, 1], or a schedule, is needed"
+        raise ValueError(msg)
+    return float(value)
+
+
+def _columns(name: str, log_likelihood: LogLikelihoodFunction, layout: Layout) -> Any:
+    if name == "fisher":
+        return curvature.Fisher(log_likelihood, layout)
+    if name != "gauss-newton":
+        msg = f"curvature={name!r}: allowed are 'fisher' and 'gauss-newton'"
+        raise ValueError(msg)
+    return curvature.GaussNewton(log_likelihood, layout)

@@ -1,0 +1,58 @@
+"""A training that was interrupted, as a model file holds it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from gaussfold.deep.trees import Layout, layout_from
+
+
+@dataclass(frozen=True)
+class TrainingState:
+    """Which method, with which settings, on which tree; and its variables, the optimiser's included.
+
+    Written by a method's ``save`` and read by its ``restore``.
+    """
+
+    method: str
+    settings: dict[str, Any]
+    layout: Layout
+    arrays: dict[str, np.ndarray]
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Named arrays."""
+        return self.arrays
+
+    def store_header(self) -> dict[str, Any]:
+        """The rest, as JSON."""
+        return {"method": self.method, "settings": self.settings, **self.layout.describe()}
+
+    @classmethod
+    def from_store(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        """The training of a file."""
+        return cls(header["method"], header["settings"], layout_from(header), arrays)
+
+
+def named_arrays(state: Any) -> dict[str, np.ndarray]:
+    """Leaves of a state by their paths."""
+    return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(state)}
+
+
+def filled(template: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """A state of the template's structure with the leaves of :func:`named_arrays`."""
+    places = jax.tree_util.tree_leaves_with_path(template)
+    leaves = []
+    for path, leaf in places:
+        name = jax.tree_util.keystr(path)
+        found = arrays.get(name)
+        if found is None or found.shape != leaf.shape:
+            what = "missing" if found is None else f"of shape {found.shape}"
+            msg = f"path: the saved training has {name} {what}, {leaf.shape} is needed: restore it with equal settings"
+            raise ValueError(msg)
+        leaves.append(jnp.asarray(found, dtype=leaf.dtype))
+    return jax.tree.unflatten(jax.tree.structure(template), leaves)

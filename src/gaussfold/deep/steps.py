@@ -1,0 +1,80 @@
+"""How a gradient becomes a step: optax, with a learning rate and a clipped norm per group of variables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jax.numpy as jnp
+import optax
+
+from gaussfold.deep.method import positive
+
+Rate = float | Callable[[Any], Any]
+"""A learning rate, or a schedule: its value at a step."""
+
+NAMED: dict[str, Any] = {"adam": optax.scale_by_adam(), "sgd": optax.identity(), "rmsprop": optax.scale_by_rms()}
+"""Single objects, so that every training with the same name shares one compilation."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """An optimiser for named groups; the learning rates and the limit of the norm are arguments of :meth:`step`."""
+
+    transform: Any
+    schedules: tuple[tuple[str, Callable[[Any], Any]], ...]
+    scaled: bool
+    """Whether learning rates are to be applied; a given optax object has its own."""
+
+    def init(self, variables: Mapping[str, Any]) -> Any:
+        """The optimiser's memory."""
+        return self.transform.init(dict(variables))
+
+    def step(
+        self, gradient: dict[str, Any], memory: Any, variables: dict[str, Any], hyper: Any, step: Any
+    ) -> tuple[dict[str, Any], Any, Any]:
+        """Variables after the step, the memory, and whether the gradient was finite.
+
+        Each group is clipped on its own, as the thesis's program does.
+        """
+        norms = {name: jnp.sqrt((part * part).sum()) for name, part in gradient.items()}
+        ok = jnp.isfinite(sum(norms.values()))
+        limit = hyper["max_norm"]
+        clipped = {name: part * jnp.minimum(1.0, limit / norms[name]) for name, part in gradient.items()}
+        moves, memory = self.transform.update(clipped, memory, variables)
+        if self.scaled:
+            rates = dict(hyper["rates"]) | {name: schedule(step) for name, schedule in self.schedules}
+            moves = {name: -rates[name] * move for name, move in moves.items()}
+        after = {name: (variables[name] + move).astype(variables[name].dtype) for name, move in moves.items()}
+        return after, memory, ok
+
+
+def resolve(optimizer: Any, learning_rate: Any, groups: tuple[str, ...]) -> tuple[Steps, dict[str, float]]:
+    """Turn the optimiser's name or object and the rates into something to step with."""
+    if not isinstance(optimizer, str):
+        if not (hasattr(optimizer, "init") and hasattr(optimizer, "update")):
+            allowed = ", ".join(map(repr, NAMED))
+            msg = f"optimizer={optimizer!r}: allowed are {allowed} and optax's gradient transformations"
+            raise ValueError(msg)
+        if learning_rate is not None:
+            msg = f"learning_rate={learning_rate!r}: an optax object has its own; give an optimiser by name, or None"
+            raise ValueError(msg)
+        return Steps(optimizer, (), False), dict.fromkeys(groups, 0.0)
+    if optimizer not in NAMED:
+        msg = f"optimizer={optimizer!r}: allowed are {', '.join(map(repr, NAMED))} and optax's transformations"
+        raise ValueError(msg)
+    given = 1e-2 if learning_rate is None else learning_rate
+    table = dict(given) if isinstance(given, Mapping) else dict.fromkeys(groups, given)
+    if table.keys() != set(groups):
+        msg = f"learning_rate: groups {sorted(table)}; {', '.join(groups)} are needed"
+        raise ValueError(msg)
+    schedules = tuple((name, rate) for name, rate in table.items() if callable(rate))
+    rates = {name: 0.0 if callable(rate) else positive("learning_rate", rate) for name, rate in table.items()}
+    return Steps(NAMED[optimizer], schedules, True), rates
+
+
+def norm_limit(max_grad_norm: float | None) -> float:
+    """The largest norm of a group's gradient; infinite if there is no limit."""
+    return math.inf if max_grad_norm is None else positive("max_grad_norm", max_grad_norm)

@@ -1,0 +1,38 @@
+"""Several trainings in one compiled loop."""
+
+import numpy as np
+import pytest
+
+import gaussfold as gf
+from tests.deep.problems import ALPHA, LINEAR, linear, start
+
+X, Y, _ = linear()
+
+
+def make(config, fold):
+    return gf.deep.VIFA(
+        LINEAR, start(), rank=1, prior_precision=config["alpha"], learning_rate=config["rate"], seed=fold, batch_size=20
+    )
+
+
+def test_trainings_side_by_side_are_those_one_by_one():
+    configs = [{"rate": 0.02, "alpha": ALPHA}, {"rate": 0.05, "alpha": 1.0}]
+    data = [(X[:40], Y[:40]), (X[20:], Y[20:])]
+    methods = [make(config, fold) for fold, config in enumerate(configs)]
+    together = gf.deep.fit_together(methods, data, steps=30)
+    for fold, (config, part) in enumerate(zip(configs, data, strict=True)):
+        alone = make(config, fold).fit(part, steps=30)
+        np.testing.assert_allclose(together[fold].belief.mean, alone.belief.mean, rtol=1e-3, atol=1e-5)
+        np.testing.assert_allclose(together[fold].belief.psi, alone.belief.psi, rtol=1e-3)
+        assert methods[fold].losses.shape == (30,)
+
+
+def test_what_cannot_train_side_by_side():
+    two = [make({"rate": 0.02, "alpha": 1.0}, 0) for _ in range(2)]
+    with pytest.raises(ValueError, match="2 and 1"):
+        gf.deep.fit_together(two, [(X, Y)])
+    with pytest.raises(ValueError, match=r"numbers of rows \[60, 59\]"):
+        gf.deep.fit_together(two, [(X, Y), (X[1:], Y[1:])])
+    other = gf.deep.VIFA(LINEAR, start(), rank=2)
+    with pytest.raises(ValueError, match="differ in more than numbers"):
+        gf.deep.fit_together([two[0], other], [(X, Y), (X, Y)])
