@@ -56,18 +56,27 @@ def fig02(context: Context) -> Result:
     stream = Stream(2 ** (categories + 1) - 2, 1, 2.0, "zipf", categories)
     names = ["sgd", "adf", "dimgauss", "gauss", "auto"]
     title = f"{stream.dim:,} features, Zipf, std 2"
-    found = regret.compare(stream, names, context, examples(context), 1, title)
-    numbers: dict[str, Any] = {"panels": {title: found}}
+    numbers: dict[str, Any] = {"panels": {title: regret.compare(stream, names, context, examples(context), 1, title)}}
     measured = real.panel(context)
-    figure = canvas(12.0 if measured else 6.5, 4.6)
-    axes = figure.subplots(1, 2 if measured else 1, squeeze=False)[0]
-    regret.draw(axes[0], found, title)
     if measured:
-        real.draw(axes[1], measured)
         numbers["real"] = measured
+    return Result(draw_fig02(numbers), numbers)
+
+
+def draw_fig02(numbers: dict[str, Any]) -> Any:
+    """Draw the synthetic stream on the left, the real data (if they are there) on the right."""
+    from experiments.sparse import real
+
+    shares = [1.0, 1.6] if "real" in numbers else [1.0]
+    figure = canvas(13.5 if "real" in numbers else 6.5, 4.8)
+    axes = figure.subplots(1, len(shares), squeeze=False, width_ratios=shares)[0]
+    ((title, found),) = numbers["panels"].items()
+    regret.draw(axes[0], found, title)
+    if "real" in numbers:
+        real.draw(axes[1], numbers["real"])
     shown = {label: handle for ax in axes[::-1] for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
     figure.legend(shown.values(), shown, loc="outside lower center", ncols=3)
-    return Result(figure, numbers)
+    return figure
 
 
 def fig03(context: Context) -> Result:  # noqa: ARG001

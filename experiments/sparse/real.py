@@ -20,9 +20,9 @@ from gaussfold.types import Array
 FOLDER = ORACLES.parent / "data"
 BITS = 18
 NAMES = ["sgd-root", "sgd", "adf", "dimgauss", "gauss", "auto", "forgetting"]
-PRIORS = [2.0**k for k in range(-5, 6)]
-FORGETTING = [1.0, 0.9999, 0.999, 0.99, 0.97]
-RATES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
+PRIORS = [2.0**k for k in range(-5, 10)]
+FORGETTING = [1.0, 0.9999, 0.999, 0.99, 0.97, 0.9, 0.8]
+RATES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4)
 
 
 def panel(context: Context) -> dict[str, Any] | None:
@@ -56,7 +56,7 @@ def _settings(name: str) -> list[dict[str, float]]:
     numbers: Any = {
         "sgd-root": [(rate,) for rate in RATES],
         "sgd": [*GRIDS["sgd"], *itertools.product(RATES, (0.5, 0.75, 1.0), (0.0, 1.0))],
-        "forgetting": itertools.product(PRIORS[::2], FORGETTING),
+        "forgetting": itertools.product(PRIORS, FORGETTING),
     }.get(name, [()])
     return [dict(zip(tuned, item, strict=True)) for item in numbers]
 
@@ -70,7 +70,8 @@ def draw(ax: Any, found: dict[str, Any]) -> None:
         bars = ax.bar(places, values, 0.9 * width, color=METHODS[name].color, label=METHODS[name].label)
         ax.bar_label(bars, fmt="%+.1f", fontsize=7, padding=2)
     ax.axhline(0.0, color="black", lw=1)
-    ax.margins(y=0.15)
+    ax.set_yscale("symlog", linthresh=1.0, linscale=1.5)
+    ax.margins(y=0.12)
     ax.set_xticks(range(len(found)), [f"{title}\n{data['examples']:,} rows" for title, data in found.items()])
     ax.set(title="real data", ylabel="log loss against the best AdaGrad, %")
 

@@ -15,8 +15,6 @@ from experiments.sparse.streams import Stream
 from experiments.style import LIGHT
 from gaussfold.types import Array
 
-TUNED_ENTRIES = 50_000_000
-
 
 def checkpoints(n: int) -> np.ndarray:
     """Where the regret is recorded: 20 places per factor of ten, from 100 on."""
@@ -45,9 +43,8 @@ def tune(name: str, stream: Stream, n: int, seed: int = 100) -> dict[str, float]
     """Return the method's setting with the least regret on n examples of another stream.
 
     The best rate and prior depend on the horizon, so the last choice, among five, is made at full length; which five
-    is seen on a tenth of it. (Rows of 200 features are too dear for that: they are tuned on 250,000.)
+    is seen on a tenth of it.
     """
-    n = min(n, TUNED_ENTRIES // (stream.active * stream.categories))
     settings = METHODS[name].candidates(name, stream.std)
     for size, keep in ((max(n // 10, 1000), 5), (n, 1)):
         if len(settings) <= keep:

@@ -34,8 +34,9 @@ def learned(path):
 def test_a_malformed_line_stops_with_file_and_line_and_keeps_what_was_learned(cli, tmp_path, line, words):
     data = tmp_path / "bad.vw"
     data.write_bytes(clicks(50) + line + b"\n" + clicks(20, seed=2))
-    code, _, err = cli("train", data, *OPTIONS, "-f", tmp_path / "m")
+    code, out, err = cli("train", data, *OPTIONS, "-f", tmp_path / "m", "--json")
     assert code == 3
+    assert last_json(out)["bad"] == 0
     assert f"{data}:51: " in err
     assert words in err
     assert learned(tmp_path / "m") == 50
@@ -222,10 +223,11 @@ def wait_for(path, seconds=60):
 
 
 @pytest.mark.slow
-def test_kill_9_at_any_moment_leaves_a_model_that_loads_and_resumes_exactly(tmp_path):
+def test_kill_9_at_any_moment_leaves_a_model_that_loads_and_resumes_exactly(cli, tmp_path):
     data = tmp_path / "d.vw"
-    data.write_bytes(clicks(60_000))
-    args = ["train", data, *OPTIONS, "--checkpoint", 500, "--resume"]  # 120 of them
+    data.write_bytes(clicks(20_000))
+    args = ["train", data, *OPTIONS, "--checkpoint", 250, "--resume"]  # 80 of them
+    assert cli(*args, "-f", tmp_path / "compiled")[0] == 0  # so that compiling is no part of what is timed
     began = time.monotonic()
     assert process(*args, "-f", tmp_path / "undisturbed")[0] == 0
     longest = time.monotonic() - began
@@ -247,8 +249,8 @@ def test_kill_9_at_any_moment_leaves_a_model_that_loads_and_resumes_exactly(tmp_
             child.kill()
             killed += 1
         child.wait()
-        if target.exists():
-            assert gf.load(target).examples <= 60_000
+        if target.exists():  # whole, whenever the end came
+            assert gf.load(target).examples <= 20_000
         if target.exists() and gf.load(target).run.get("finished"):
             same_model(target, tmp_path / "undisturbed")
             target.unlink()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
@@ -11,7 +12,9 @@ from typer import Argument, Option
 if TYPE_CHECKING:
     from gaussfold.data.reading import Reading, Roles
 
-_INPUT, _TABLES, _LEARNING, _SAVING, _OUTPUT = "Input", "Tables", "Learning", "Model files", "Output"
+_input, _table, _learning, _saving, _output = (
+    partial(Option, rich_help_panel=panel) for panel in ("Input", "Tables", "Learning", "Model files", "Output")
+)
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow")
 
 
@@ -20,8 +23,8 @@ def _among(*choices: str) -> Callable[[str], list[str]]:
     return lambda incomplete: [choice for choice in choices if choice.startswith(incomplete)]
 
 
-Json = Annotated[bool, Option("--json", help="End standard output with one line of JSON.", rich_help_panel=_OUTPUT)]
-Quiet = Annotated[bool, Option("--quiet", help="Say nothing but errors.", rich_help_panel=_OUTPUT)]
+Json = Annotated[bool, _output("--json", help="End standard output with one line of JSON.")]
+Quiet = Annotated[bool, _output("--quiet", help="Say nothing but errors.")]
 Seed = Annotated[int, Option("--seed", min=0, help="Of the random numbers.")]
 ModelFile = Annotated[str, Option("-i", "--model", metavar="MODEL", help="Model file of 'gaussfold train'.")]
 ModelPath = Annotated[str, Argument(metavar="MODEL", help="Model file of 'gaussfold train'.")]
@@ -65,35 +68,26 @@ class Input:
         list[str] | None,
         Argument(metavar="FILE", help="Paths, globs, or - for standard input (the default)."),
     ] = None
-    data: Annotated[list[str] | None, Option("-d", "--data", help="The same as FILE.", rich_help_panel=_INPUT)] = None
+    data: Annotated[list[str] | None, _input("-d", "--data", help="The same as FILE.")] = None
     format: Annotated[
         str | None,
-        Option(
+        _input(
             "--format",
             help="vw, svmlight, csv, tsv, parquet or arrow; told by the name or the first line.",
             autocompletion=_among(*FORMATS),
-            rich_help_panel=_INPUT,
         ),
     ] = None
     skip_bad: Annotated[
         int,
-        Option(
-            "--skip-bad",
-            min=0,
-            metavar="N",
-            help="Leave out up to N bad records instead of stopping at the first.",
-            rich_help_panel=_INPUT,
+        _input(
+            "--skip-bad", min=0, metavar="N", help="Leave out up to N bad records instead of stopping at the first."
         ),
     ] = 0
     header: Annotated[
         bool | None,
-        Option(
-            "--header/--no-header", help="Whether the first line names the columns (told).", rich_help_panel=_TABLES
-        ),
+        _table("--header/--no-header", help="Whether the first line names the columns (told)."),
     ] = None
-    separator: Annotated[
-        str | None, Option("--separator", help="What stands between fields.", rich_help_panel=_TABLES)
-    ] = None
+    separator: Annotated[str | None, _table("--separator", help="What stands between fields.")] = None
 
     @property
     def paths(self) -> list[str]:
@@ -105,16 +99,11 @@ class Input:
 class Hashing:
     """How names become slots."""
 
-    bits: Annotated[
-        int | None, Option("-b", "--bits", help="Hash features into 2^bits slots (18).", rich_help_panel=_INPUT)
-    ] = None
+    bits: Annotated[int | None, _input("-b", "--bits", help="Hash features into 2^bits slots (18).")] = None
     interact: Annotated[
         list[str] | None,
-        Option(
-            "-q",
-            "--interact",
-            help="Multiply namespaces: 'ab' by first letters, '::' all pairs, 'site,ad' by name.",
-            rich_help_panel=_INPUT,
+        _input(
+            "-q", "--interact", help="Multiply namespaces: 'ab' by first letters, '::' all pairs, 'site,ad' by name."
         ),
     ] = None
     hash: Annotated[
@@ -128,7 +117,7 @@ class Hashing:
     ] = None
 
 
-Tag = Annotated[str | None, Option("--tag", help="Column that names the row in predictions.", rich_help_panel=_TABLES)]
+Tag = Annotated[str | None, _table("--tag", help="Column that names the row in predictions.")]
 
 
 @dataclass(frozen=True)
@@ -137,26 +126,14 @@ class Table:
 
     label: Annotated[
         str | None,
-        Option(
-            "--label", help="Column of the label, by name or number (label, target, y, ...).", rich_help_panel=_TABLES
-        ),
+        _table("--label", help="Column of the label, by name or number (label, target, y, ...)."),
     ] = None
-    positive: Annotated[
-        str | None, Option("--positive", help="The label that counts as 1; any other is 0.", rich_help_panel=_TABLES)
-    ] = None
-    weight: Annotated[
-        str | None, Option("--weight", help="Column of the importance weight.", rich_help_panel=_TABLES)
-    ] = None
+    positive: Annotated[str | None, _table("--positive", help="The label that counts as 1; any other is 0.")] = None
+    weight: Annotated[str | None, _table("--weight", help="Column of the importance weight.")] = None
     tag: Tag = None
-    ignore: Annotated[list[str] | None, Option("--ignore", help="A column to leave out.", rich_help_panel=_TABLES)] = (
-        None
-    )
-    numeric: Annotated[list[str] | None, Option("--numeric", help="A column of numbers.", rich_help_panel=_TABLES)] = (
-        None
-    )
-    categorical: Annotated[
-        list[str] | None, Option("--categorical", help="A column of categories.", rich_help_panel=_TABLES)
-    ] = None
+    ignore: Annotated[list[str] | None, _table("--ignore", help="A column to leave out.")] = None
+    numeric: Annotated[list[str] | None, _table("--numeric", help="A column of numbers.")] = None
+    categorical: Annotated[list[str] | None, _table("--categorical", help="A column of categories.")] = None
 
 
 @dataclass(frozen=True)
@@ -165,56 +142,42 @@ class Learning:
 
     likelihood: Annotated[
         str | None,
-        Option(
+        _learning(
             "--likelihood",
             "--link",
             help="Labels: logit or probit (-1, 0, 1), gaussian (numbers), poisson (counts) (logit).",
             autocompletion=_among("logit", "probit", "gaussian", "poisson"),
-            rich_help_panel=_LEARNING,
         ),
     ] = None
     prior_std: Annotated[
         list[str] | None,
-        Option(
+        _learning(
             "--prior-std",
             help="Standard deviation of a weight before any data (1); 'auto' mixes eight of them, at a price; "
             "namespace=0.5 (or column=0.5, a*b=0.5 for a pair) for some of them; repeat it or use commas.",
-            rich_help_panel=_LEARNING,
         ),
     ] = None
     noise_std: Annotated[
         float | None,
-        Option("--noise-std", help="Gaussian: standard deviation of the labels (1).", rich_help_panel=_LEARNING),
+        _learning("--noise-std", help="Gaussian: standard deviation of the labels (1)."),
     ] = None
     coupling: Annotated[
         str | None,
-        Option(
-            "--coupling",
-            help="marginal or joint (marginal).",
-            autocompletion=_among("marginal", "joint"),
-            rich_help_panel=_LEARNING,
-        ),
+        _learning("--coupling", help="marginal or joint (marginal).", autocompletion=_among("marginal", "joint")),
     ] = None
     rule: Annotated[
         str | None,
-        Option(
+        _learning(
             "--rule",
             help="newton, vi, ep, ... (newton).",
             autocompletion=_among("newton", "taylor", "vi", "ep", "pl", "quadratic"),
-            rich_help_panel=_LEARNING,
         ),
     ] = None
     forgetting: Annotated[
         float | None,
-        Option(
-            "--forgetting",
-            help="In (0, 1]; 0.9999 remembers about 10000 rows per feature (1).",
-            rich_help_panel=_LEARNING,
-        ),
+        _learning("--forgetting", help="In (0, 1]; 0.9999 remembers about 10000 rows per feature (1)."),
     ] = None
-    float32: Annotated[
-        bool, Option("--float32", help="Store weights in half the memory.", rich_help_panel=_LEARNING)
-    ] = False
+    float32: Annotated[bool, _learning("--float32", help="Store weights in half the memory.")] = False
 
     def chosen(self) -> dict[str, Any]:
         """Return what the user gave, as fields of `gaussfold.cli.setting.Setting`."""
@@ -229,62 +192,41 @@ class Learning:
 class Run:
     """What training does on the way."""
 
-    final: Annotated[
-        str | None, Option("-f", "--final", metavar="MODEL", help="Save the model here.", rich_help_panel=_SAVING)
-    ] = None
-    initial: Annotated[
-        str | None, Option("-i", "--initial", metavar="MODEL", help="Go on with this model.", rich_help_panel=_SAVING)
-    ] = None
+    final: Annotated[str | None, _saving("-f", "--final", metavar="MODEL", help="Save the model here.")] = None
+    initial: Annotated[str | None, _saving("-i", "--initial", metavar="MODEL", help="Go on with this model.")] = None
     resume: Annotated[
         bool,
-        Option(
+        _saving(
             "--resume",
             help="Go on with an interrupted run: skip the rows that -f (or -i) has seen; no file: start anew.",
-            rich_help_panel=_SAVING,
         ),
     ] = False
     checkpoint: Annotated[
         int,
-        Option("--checkpoint", min=0, metavar="N", help="Save after every N examples, too.", rich_help_panel=_SAVING),
+        _saving("--checkpoint", min=0, metavar="N", help="Save after every N examples, too."),
     ] = 0
     checkpoint_seconds: Annotated[
         float,
-        Option("--checkpoint-seconds", min=0, metavar="S", help="Save every S seconds, too.", rich_help_panel=_SAVING),
+        _saving("--checkpoint-seconds", min=0, metavar="S", help="Save every S seconds, too."),
     ] = 0.0
-    keep_names: Annotated[
-        bool, Option("--keep-names", help="Store the features' names for 'inspect'.", rich_help_panel=_SAVING)
-    ] = False
+    keep_names: Annotated[bool, _saving("--keep-names", help="Store the features' names for 'inspect'.")] = False
     passes: Annotated[
         int,
-        Option(
-            "--passes",
-            help="Read the input so often. Each pass counts the rows as new evidence; one is right.",
-            rich_help_panel=_LEARNING,
-        ),
+        _learning("--passes", help="Read the input so often. Each pass counts the rows as new evidence; one is right."),
     ] = 1
-    test_only: Annotated[
-        bool, Option("-t", "--testonly", help="Predict and score, learn nothing.", rich_help_panel=_LEARNING)
-    ] = False
+    test_only: Annotated[bool, _learning("-t", "--testonly", help="Predict and score, learn nothing.")] = False
     predictions: Annotated[
         str | None,
-        Option(
+        _output(
             "-p",
             "--predictions",
             metavar="FILE",
             help="Write predictions made before learning each row (CSV, .jsonl, .parquet; - for standard output).",
-            rich_help_panel=_OUTPUT,
         ),
     ] = None
     every: Annotated[
         int,
-        Option(
-            "-P",
-            "--progress",
-            min=0,
-            metavar="N",
-            help="A line every N examples instead of at 1, 2, 4, 8, ...",
-            rich_help_panel=_OUTPUT,
-        ),
+        _output("-P", "--progress", min=0, metavar="N", help="A line every N examples instead of at 1, 2, 4, 8, ..."),
     ] = 0
     quiet: Quiet = False
     json: Json = False

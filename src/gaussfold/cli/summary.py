@@ -15,7 +15,7 @@ from gaussfold.engine.totals import LEARNED, LOSS, SEEN, WEIGHT
 from gaussfold.types import Array
 
 
-def summarise(model: StreamModel, before: Array, run: Run, n_bad: int, seconds: float) -> dict[str, Any]:
+def summarise(model: StreamModel, before: Array, run: Run, skipped: int, seconds: float) -> dict[str, Any]:
     """Return a run in numbers; ``before`` are the model's totals when it began."""
     totals = model.totals - before
     summary: dict[str, Any] = {
@@ -24,7 +24,7 @@ def summarise(model: StreamModel, before: Array, run: Run, n_bad: int, seconds: 
         "average_loss": finite(totals[LOSS] / totals[WEIGHT] if totals[WEIGHT] else math.nan),
         "constant_loss": finite(constant_loss(totals) if model.binary else math.nan),
         "seconds": round(seconds, 6),
-        "bad": n_bad,
+        "bad": skipped,
         "passes": run.passes,
         "likelihood": model.setting.likelihood,
         "bits": model.reading.bits,

@@ -95,7 +95,8 @@ def train(job: Job, setting: Setting, reading: Reading, chosen: dict[str, Any]) 
     code = training.all_passes()
     if job.run.final is not None and not job.run.test_only:
         save_last(model, job.run.final)
-    summary = summarise(model, training.before, job.run, training.n_bad, time.perf_counter() - began)
+    skipped = min(training.n_bad, job.skip_bad)  # the one that stopped the run was not skipped
+    summary = summarise(model, training.before, job.run, skipped, time.perf_counter() - began)
     if not job.run.quiet:
         tell(summary, job.run)
     if job.run.json:
