@@ -108,11 +108,10 @@ class Hashing:
     ] = None
     hash: Annotated[
         str | None,
-        Option(
+        _input(
             "--hash",
             help="strings: a name of digits is a number, added to its namespace's hash; all: hash it too (strings).",
             autocompletion=_among("strings", "all"),
-            rich_help_panel=_INPUT,
         ),
     ] = None
 
