@@ -52,7 +52,7 @@ def absorb_logit(
     tiny, huge = limits
     k = cells.shape[2]
     room = (longest + 4) * k
-    xs, hard, spare = np.empty(longest + 4), np.empty(longest + 12, np.int64), np.empty(32)
+    xs, hard, spare = np.empty(longest + 4), np.empty(longest + 12, np.int64), np.empty(64)
     ms, vs, new_m, new_v, gains = np.empty(room), np.empty(room), np.empty(room), np.empty(room), np.empty(room)
     # Pointers, because calls with arrays count references to them.
     here, places, values, p_mean, p_variance = (
@@ -82,7 +82,7 @@ def absorb_logit(
         else:
             ok = visit_eight(
                 here, places, values, start, stop, label, weight, learn, kind != STILL, tiny, huge,
-                p_ms, p_vs, p_new_m, p_new_v, p_spare, p_mean, p_variance, r,
+                p_ms, p_vs, p_new_m, p_new_v, p_gains, p_spare, p_hard, p_mean, p_variance, r,
             )  # fmt: skip
         if not ok:
             return r, size

@@ -122,6 +122,35 @@ def load4_last(typingctx: Any, array: Any, at: Any, last: Any) -> Any:  # noqa: 
     return Lanes(4)(array, types.int64, types.int64), codegen
 
 
+@intrinsic
+def pick8(typingctx: Any, array: Any, places: Any, at: Any) -> Any:  # noqa: ARG001
+    """``array[places[at:at + 8]]``."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = data_of(context, builder, sig.args[0], args[0])
+        lanes = ir.Constant(ir.VectorType(DOUBLE, 8), ir.Undefined)
+        for lane in range(8):
+            place = builder.load(builder.gep(args[1], [builder.add(args[2], I64(lane))]))
+            lanes = builder.insert_element(lanes, builder.load(builder.gep(data, [place])), I32(lane))
+        return lanes
+
+    return Lanes(8)(array, places, types.int64), codegen
+
+
+@intrinsic
+def drop8(typingctx: Any, array: Any, places: Any, at: Any, lanes: Any) -> Any:  # noqa: ARG001
+    """Undo ``pick8``."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        data = data_of(context, builder, sig.args[0], args[0])
+        for lane in range(8):
+            place = builder.load(builder.gep(args[1], [builder.add(args[2], I64(lane))]))
+            builder.store(builder.extract_element(args[3], I32(lane)), builder.gep(data, [place]))
+        return context.get_dummy_value()
+
+    return types.none(array, places, types.int64, lanes), codegen
+
+
 def _cell(context: Any, builder: Any, sig: Any, args: Any, lane: int, last: Any) -> Any:
     """Pointer to the cell that ``indices[at + lane]`` names."""
     cells = data_of(context, builder, sig.args[0], args[0])

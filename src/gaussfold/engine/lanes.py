@@ -241,6 +241,32 @@ def bits_of(typingctx: Any, mask: Any) -> Any:  # noqa: ARG001
 
 
 @intrinsic
+def join(typingctx: Any, a: Any, b: Any) -> Any:  # noqa: ARG001
+    """Put the lanes of two values side by side."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+        return builder.shuffle_vector(args[0], args[1], indices_of(range(2 * a.width)))
+
+    return Lanes(2 * a.width)(a, b), codegen
+
+
+def _half(first: int) -> Any:
+    def typed(typingctx: Any, a: Any) -> Any:  # noqa: ARG001
+        width = a.width // 2
+
+        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+            return builder.shuffle_vector(args[0], args[0], indices_of(range(first * width, (first + 1) * width)))
+
+        return Lanes(width)(a), codegen
+
+    return typed
+
+
+first_half = intrinsic(_half(0))
+second_half = intrinsic(_half(1))
+
+
+@intrinsic
 def width_of(typingctx: Any, a: Any) -> Any:  # noqa: ARG001
     """Count the lanes."""
     return types.int64(a), lambda context, builder, sig, args: I64(a.width)  # noqa: ARG005

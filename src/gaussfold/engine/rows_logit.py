@@ -15,16 +15,30 @@ import numpy as np
 from gaussfold.engine.cells import put
 from gaussfold.engine.compiled import compiled_fused
 from gaussfold.engine.lane_memory import (
+    drop8,
     gather4,
     gather4_last,
     load4,
     load4_last,
     load8,
+    pick8,
     scatter4,
     scatter4_last,
     store,
 )
-from gaussfold.engine.lanes import bits_of, first_lanes, lanes4, lanes8, larger, magnitude, peak, total
+from gaussfold.engine.lanes import (
+    bits_of,
+    first_half,
+    first_lanes,
+    join,
+    lanes4,
+    lanes8,
+    larger,
+    magnitude,
+    peak,
+    second_half,
+    total,
+)
 from gaussfold.engine.logit_series import factors, moved, row_series, solve
 
 ALL4, ALL8 = 15, 255
@@ -116,21 +130,11 @@ def visit_one(
     for lane in range(8):
         hard[n_hard + lane] = hard[0]  # the last group is filled up by repeating a feature
     for t in range(0, n_hard, 8):
-        for lane in range(8):
-            i = hard[t + lane]
-            spare[lane] = xs[i]
-            spare[8 + lane] = ms[i]
-            spare[16 + lane] = vs[i]
-            spare[24 + lane] = gains[i]
         m, v = solve(
-            load8(spare, 0), load8(spare, 8), load8(spare, 16), load8(spare, 24), f, s, y, w, spare
-        )  # fmt: skip
-        store(spare, 0, m)
-        store(spare, 8, v)
-        for lane in range(8):
-            i = hard[t + lane]
-            new_m[i] = spare[lane]
-            new_v[i] = spare[8 + lane]
+            pick8(xs, hard, t), pick8(ms, hard, t), pick8(vs, hard, t), pick8(gains, hard, t), f, s, y, w, spare
+        )
+        drop8(new_m, hard, t, m)
+        drop8(new_v, hard, t, v)
     i = 0
     while i <= whole:
         wild |= bits_of(magnitude(load4(new_m, i)) <= huge) & bits_of(load4(new_v, i) >= tiny) ^ ALL4
@@ -148,7 +152,8 @@ def visit_one(
 @compiled_fused
 def visit_eight(
     cells: Any, indices: Any, data: Any, start: Any, stop: Any, y: Any, w: Any, learn: Any, taken: Any, tiny: Any,
-    huge: Any, ms: Any, vs: Any, new_m: Any, new_v: Any, spare: Any, mean: Any, variance: Any, row: Any,
+    huge: Any, ms: Any, vs: Any, new_m: Any, new_v: Any, gains: Any, spare: Any, hard: Any, mean: Any, variance: Any,
+    row: Any,
 ) -> Any:  # fmt: skip
     """As ``visit_one`` for K = 8 components that see the same row."""
     f = lanes8(0.0)
@@ -188,19 +193,32 @@ def visit_eight(
             put(cells, 8, indices, start, stop, ms, vs)
             return False
         return True
+    n_hard = 0
     for q in range(start, stop):
         at = (q - start) * 8
         x, m, v = np.float64(data[q]), load8(ms, at), load8(vs, at)
         xv = x * v
         u = share * (x * xv)
         gain, shrink = factors(u, g, r)
-        if bits_of(u <= largest) == ALL8:
-            m, v = m + xv * gain, v * shrink
-        else:
-            m, v = solve(x, m, v, gain, f, s, y, w, spare)
-        wild |= bits_of(magnitude(m) <= huge) & bits_of(v >= tiny) ^ ALL8
-        store(new_m, at, m)
-        store(new_v, at, v)
+        store(gains, at, gain)
+        store(new_m, at, m + xv * gain)
+        store(new_v, at, v * shrink)
+        hard[n_hard] = q - start
+        n_hard += bits_of(u <= largest) != ALL8
+    hard[n_hard] = hard[0]  # two at a time; the last may be done twice
+    for t in range(0, n_hard, 2):
+        q, p = hard[t], hard[t + 1]
+        m, v = solve(
+            join(lanes8(np.float64(data[start + q])), lanes8(np.float64(data[start + p]))),
+            join(load8(ms, q * 8), load8(ms, p * 8)), join(load8(vs, q * 8), load8(vs, p * 8)),
+            join(load8(gains, q * 8), load8(gains, p * 8)), join(f, f), join(s, s), y, w, spare,
+        )  # fmt: skip
+        store(new_m, q * 8, first_half(m))
+        store(new_v, q * 8, first_half(v))
+        store(new_m, p * 8, second_half(m))
+        store(new_v, p * 8, second_half(v))
+    for i in range(0, (stop - start) * 8, 8):
+        wild |= bits_of(magnitude(load8(new_m, i)) <= huge) & bits_of(load8(new_v, i) >= tiny) ^ ALL8
     if wild != 0:
         return False
     for q in range(start, stop):
