@@ -92,7 +92,7 @@ def fig5(context: Context) -> Result:
 def fig4(context: Context) -> Result:
     """A segment of the signal, and the latents as heuristic VI and variational Gauss-Newton see them."""
     X, Y, latents, folds, source = load()
-    last = 15 if context.quick else 200
+    last = 15 if context.quick else 100
     train = np.setdiff1d(np.arange(len(X)), folds[0])
     part = slice(0, 250)
     figure = style.canvas(11.0, 8.0)
