@@ -1,10 +1,11 @@
 """The experiments of the Bayes-Newton paper, in small: the baseline, and the claims that a few iterations show."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from experiments.bayes_newton import methods, motorcycle, network
 from experiments.bayes_newton.first_order import FirstOrder
-from experiments.registry import Context
 
 from gaussfold import likelihoods as lk
 from gaussfold import rules
@@ -81,7 +82,7 @@ def test_quasi_newton_finishes():
 
 def test_network_scores_test_rows_only():
     """The mean over rows that hold a removed output, not over zeros elsewhere."""
-    data, source = network.load(Context(), 0)
+    data, source = network.load(0, Path("nowhere"))
     assert source == "synthetic"
     assert data.held.sum(axis=0).tolist() == [0, 133, 133]
     model = data.make(rules.Newton(), rules.GaussNewton()).fit(data.X, data.train, iterations=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,10 +25,10 @@ def kernels() -> list[Any]:
     return [Cosine(0.4 * np.pi) * Matern32(1.0, 500.0), Matern52(2.0, 3.0)]
 
 
-def load(context: Context) -> tuple[Array, Array, Array, Array, str]:
-    """Times, signal, both latents and the four test sets: the authors' if asked for and there, else drawn anew."""
-    path = ORACLES / "bayesnewton" / "product_data.npz"
-    if context.oracles is not None and path.is_file():
+def load(folder: Path = ORACLES) -> tuple[Array, Array, Array, Array, str]:
+    """Times, signal, both latents and the four test sets: the authors' where we have them, else drawn anew."""
+    path = folder / "bayesnewton" / "product_data.npz"
+    if path.is_file():
         with np.load(path) as found:
             return found["X"], found["Y"], found["f_true"], found["ind_split"], "authors"
     rng = np.random.default_rng(73)
@@ -62,7 +63,7 @@ def scores(model: GaussianProcess, X: Array, Y: Array, latents: Array, test: Arr
 
 def fig5(context: Context) -> Result:
     """NLPD and ground-truth RMSE against iterations, mean of four folds."""
-    X, Y, latents, folds, source = load(context)
+    X, Y, latents, folds, source = load()
     last = 15 if context.quick else (300 if context.full else 150)
     names = methods.methods(0.5)
     traces: dict[str, list[methods.Trace]] = {name: [] for name in names}
@@ -90,8 +91,8 @@ def fig5(context: Context) -> Result:
 
 def fig4(context: Context) -> Result:
     """A segment of the signal, and the latents as heuristic VI and variational Gauss-Newton see them."""
-    X, Y, latents, folds, source = load(context)
-    last = 15 if context.quick else 200
+    X, Y, latents, folds, source = load()
+    last = 15 if context.quick else 100
     train = np.setdiff1d(np.arange(len(X)), folds[0])
     part = slice(0, 250)
     figure = style.canvas(11.0, 8.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -48,10 +49,10 @@ class Network:
         return float(nlpd), float(np.sqrt((away**2).mean()))
 
 
-def load(context: Context, which: int) -> tuple[Network, str]:
-    """The authors' data set if asked for and there (their model has 0.1 added to every weight), else one of ours."""
-    path = ORACLES / "bayesnewton" / f"gprn_data_fold{which}.npz"
-    if context.oracles is not None and path.is_file():
+def load(which: int, folder: Path = ORACLES) -> tuple[Network, str]:
+    """The authors' data set where we have it (their model has 0.1 added to every weight), else one of ours."""
+    path = folder / "bayesnewton" / f"gprn_data_fold{which}.npz"
+    if path.is_file():
         with np.load(path) as found:
             return Network(found["X"], found["Y_full"], found["f_out"], 0.1), "authors"
     rng = np.random.default_rng(740 + which)
@@ -75,7 +76,7 @@ def fig7(context: Context) -> Result:
     traces: dict[str, list[methods.Trace]] = {name: [] for name in names}
     sources = []
     for which in context.track(range(3 if context.full else 1), "data sets"):
-        network, source = load(context, which)
+        network, source = load(which)
         sources.append(source)
         for name, (rule, policy) in names.items():
             trace, _ = methods.run(network.make, network.X, network.train, rule, policy, network.scores, last, 5)
@@ -109,7 +110,7 @@ def fig7(context: Context) -> Result:
 
 def fig6(context: Context) -> Result:
     """Predictions of the three outputs by heuristic VI and by variational Gauss-Newton."""
-    network, source = load(context, 0)
+    network, source = load(0)
     last = 5 if context.quick else 25
     figure = style.canvas(11.0, 8.0)
     axes = figure.subplots(3, 1, sharex=True)
