@@ -143,8 +143,8 @@ class Matern32(_Matern):
     Examples
     --------
     >>> Matern32(variance=2.0, lengthscale=0.5)(np.array([[0.0], [0.5]]))
-    array([[2.        , 0.96671154],
-           [0.96671154, 2.        ]])
+    array([[2.        , 0.96671545],
+           [0.96671545, 2.        ]])
     """
 
     series: ClassVar[tuple[float, ...]] = (1.0, 1.0)
