@@ -42,10 +42,9 @@ class Method:
         self.max_bad_steps = whole("max_bad_steps", max_bad_steps)
         self.seed = whole("seed", seed, least=0)
         self._centre = self.layout.flatten(params)
-        if not bool(jnp.isfinite(self._centre).all()):
-            bad = next(
-                name for name, part in self.layout.slices().items() if not jnp.isfinite(self._centre[part]).all()
-            )
+        finite = np.isfinite(np.asarray(self._centre))
+        if not finite.all():
+            bad = next(name for name, part in self.layout.slices().items() if not finite[part].all())
             msg = f"params: leaf {bad} has NaN or infinity; start from finite numbers"
             raise ValueError(msg)
         self._state: State | None = None
@@ -267,14 +266,14 @@ def positive(name: str, value: Any) -> float:
 def spread(name: str, value: Any, layout: Layout, *, above_zero: bool = False) -> Any:
     """A number, a vector (D,) or a tree of the parameters' structure, as a number or a vector in JAX."""
     if isinstance(value, int | float | np.number) or getattr(value, "shape", None) in ((), (layout.dim,)):
-        flat = jnp.asarray(value, dtype=layout.dtype)
+        flat = np.asarray(value, dtype=layout.dtype)
     else:
         layout.check(value, name)
-        flat = layout.flatten(value)
-    good = jnp.isfinite(flat) & ((flat > 0.0) | (not above_zero))
-    if not bool(good.all()):
+        flat = np.asarray(layout.flatten(value))
+    good = np.isfinite(flat) & ((flat > 0.0) | (not above_zero))
+    if not good.all():
         what = "finite numbers > 0" if above_zero else "finite numbers"
-        first = float(jnp.ravel(flat)[int(jnp.argmin(jnp.ravel(good)))])
+        first = float(flat.ravel()[int(np.argmin(good))])
         msg = f"{name}={first!r}: {what} are needed: one, one per parameter, or a tree like params"
         raise ValueError(msg)
-    return flat
+    return jnp.asarray(flat)
