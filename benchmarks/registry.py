@@ -15,4 +15,12 @@ BENCHMARKS = {
         "benchmarks.lowrank",
         "L-RVGA in a million dimensions: textbook, ours by row and by block; factor analysis beside scikit-learn",
     ),
+    "deep": (
+        "benchmarks.deep",
+        "posteriors of networks: VIFA, SLANG, SWAG, L-RVGA beside mean field and laplace-torch; D up to 10 million",
+    ),
+    "gp": (
+        "benchmarks.gp",
+        "Gaussian-process classification, Markov to a million points, dense, sparse: ours, bayesnewton, GPyTorch",
+    ),
 }

@@ -95,7 +95,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 _SPARSE = (
     ("table1", "seconds and regret / log T, 20 and 40 of 200 features active", "table1"),
     ("fig1", "regret over log t, 20 and 40 of 200 features active", "fig01"),
-    ("fig2", "8 million features with a long tail; the head of the Criteo log", "fig02"),
+    ("fig2", "8 million features with a long tail; real data", "fig02"),
     ("fig3", "the logistic and the normal distribution", "fig03"),
     ("fig4", "regret for 5, 20, 40 active features and weights of std 1, 2, 3", "fig04"),
     ("fig5", "regret with values in [0, 1], and with 2000 features", "fig05"),
@@ -110,9 +110,49 @@ _LOWRANK = {
     "lrvga-fig1": ("L-RVGA figure 1: covariances of streams, KL along the way", "covariances:fig1"),
     "lrvga-fig2": ("L-RVGA figure 2: linear regression for several ranks", "regressions:fig2"),
     "lrvga-fig3": ("L-RVGA figure 3: logistic regression for several ranks", "regressions:fig3"),
+    "lrvga-fig4": ("L-RVGA figure 4: logistic regression from samples, prior std 1, 2, 3", "sampled:fig4"),
     "lrvga-fig5": ("L-RVGA figure 5: mirror-prox and the others on ten points", "mirror_prox:fig5"),
+    "lrvga-table1": ("L-RVGA table 1: time and memory of factor analysis", "tables:table1"),
+    "lrvga-table2": ("L-RVGA table 2: time and memory of linear regression", "tables:table2"),
     "lrvga-table3": ("L-RVGA table 3: ensemble sampling", "regressions:table3"),
+    "lrvga-full-rank": ("L-RVGA with p = d: KL by inner loops and by cost", "loops:full_rank"),
     "lrvga-cost": ("Projections: error against cost", "regressions:cost"),
     "thesis-fig4.1": ("Thesis figures 4.1, B.1 and tables B.1, B.2: streaming factor analysis", "covariances:thesis"),
 }
 EXPERIMENTS |= {name: Experiment(name, title, f"experiments.lowrank.{to}") for name, (title, to) in _LOWRANK.items()}
+
+_DEEP = {
+    "thesis-fig5.1": ("Thesis figure 5.1 and table 5.1: VIFA and the exact posterior in the plane", "linear:fig51"),
+    "thesis-fig5.2": (
+        "Thesis figures 5.2, 5.3, B.4, B.5 and table B.6: VIFA and exact ridge",
+        "linear:fig52",
+    ),
+    "thesis-figB.2": ("Thesis figures B.2, B.3 and table B.3: SGD iterates are no posterior samples", "descent:figb2"),
+    "thesis-table5.2": ("Thesis table 5.2: predictions on four UCI data sets, 20 splits", "predictions:table52"),
+    "deep-digits": (
+        "Digits: accuracy, calibration and out-of-distribution entropy",
+        "digits:compare",
+    ),
+    "deep-networks": ("A convolutional and an attention network with a posterior", "digits:architectures"),
+}
+EXPERIMENTS |= {name: Experiment(name, title, f"experiments.deep.{to}") for name, (title, to) in _DEEP.items()}
+
+_BAYES_NEWTON = {
+    "bn-fig2": ("heteroscedastic noise: the posterior under three curvatures", "motorcycle:fig2"),
+    "bn-fig3": ("heteroscedastic noise, every method, four folds", "motorcycle:fig3"),
+    "bn-fig4": ("amplitude demodulation: a segment and its latents", "demodulation:fig4"),
+    "bn-fig5": ("amplitude demodulation, every method, four folds", "demodulation:fig5"),
+    "bn-fig6": ("GP regression network: filling in two outputs", "network:fig6"),
+    "bn-fig7": ("GP regression network, every method, four data sets", "network:fig7"),
+}
+EXPERIMENTS |= {
+    name: Experiment(name, f"Bayes-Newton {name[3:]}: {title}", f"experiments.bayes_newton.{to}")
+    for name, (title, to) in _BAYES_NEWTON.items()
+}
+
+_GP = {
+    "gp-coal": ("Coal mining disasters: a Poisson rate by Laplace, VI and EP", "coal:run"),
+    "gp-banana": ("Banana: sparse classification, inducing inputs and hyperparameters learned", "banana:run"),
+    "gp-series": ("A million binary labels in time, and a century of daily counts", "series:run"),
+}
+EXPERIMENTS |= {name: Experiment(name, title, f"experiments.gp.{to}") for name, (title, to) in _GP.items()}

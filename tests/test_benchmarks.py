@@ -34,3 +34,20 @@ def test_registry_names_modules_with_a_run():
     for module, title in BENCHMARKS.values():
         assert callable(importlib.import_module(module).run)
         assert title
+
+
+def test_gp_data_are_what_they_say_and_an_absent_peer_is_named(monkeypatch, tmp_path):
+    from benchmarks import gp
+
+    data = gp.line(1000)
+    assert data["X"].shape == (1000, 1)
+    assert data["X_test"].shape == (100, 1)
+    assert not set(data["X"][:, 0]) & set(data["X_test"][:, 0])
+    rng = np.random.default_rng(0)
+    X = rng.uniform(0.0, 1e4, (40_000, 1))
+    f = gp.smooth(np.vstack([X, X + 1.3]), 1.0, 2.0, 3.0, rng)
+    s = np.sqrt(3.0) * 1.3  # Matérn-3/2 at 1.3 length scales
+    np.testing.assert_allclose(np.mean(f**2), 2.0, rtol=0.05)
+    np.testing.assert_allclose(np.mean(f[:40_000] * f[40_000:]), 2.0 * (1.0 + s) * np.exp(-s), atol=0.15)
+    monkeypatch.setenv("GAUSSFOLD_GPYTORCH_PYTHON", str(tmp_path / "python"))
+    assert "GAUSSFOLD_GPYTORCH_PYTHON" in gp.measured("gpytorch", "sparse", tmp_path, {})["absent"]

@@ -60,7 +60,7 @@ def test_sampled_vb_approaches_the_exact_one():
 
 def test_regret_is_counted_from_the_true_weights():
     stream = Stream(50, 5, 1.0)
-    curve, _ = regret.run(METHODS["gauss"].make(50, 1.0), stream, 60_000, seed=3)
+    ((curve, _),) = regret.run([METHODS["gauss"].make(50, 1.0)], stream, 60_000, seed=3)
     learner, total = METHODS["gauss"].make(50, 1.0), 0.0
     for chunk in stream.chunks(60_000, seed=3):
         total += float((learner.learn(chunk.rows, chunk.y) - chunk.true_loss).sum())
@@ -90,8 +90,8 @@ def test_table_1_at_a_million_examples():
     for active, limit in ((20, 80.0), (40, 95.0)):
         stream = Stream(200, active, 1.0)
         finals = {}
-        for name, value in (("gauss", 1.0), ("sgd", 0.2), ("adf", 1.0)):
-            runs = [regret.run(METHODS[name].make(200, value), stream, 10**6, seed)[0][-1] for seed in (1, 2, 3)]
-            finals[name] = np.mean(runs) / math.log(10**6)
+        for name, value in (("gauss", (1.0,)), ("sgd", (4.0, 1.0, 10.0)), ("adf", (1.0,))):
+            runs = [regret.run([METHODS[name].make(200, *value)], stream, 10**6, seed)[0][0] for seed in (1, 2, 3)]
+            finals[name] = np.mean([curve[-1] for curve in runs]) / math.log(10**6)
         assert finals["gauss"] <= limit
         assert finals["gauss"] < min(finals["sgd"], finals["adf"])

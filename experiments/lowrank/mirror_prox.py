@@ -46,17 +46,19 @@ def fig5(context: Context) -> Result:
             numbers.setdefault(f"s={s:g}", {})[name] = value
             _panel(ax, prior, likelihood, X, y, belief)
             ax.set_title(f"{name}: KL {value:.2f}", fontsize=9)
+            ax.set(xlabel="θ₁", ylabel=f"separation {s:g}\nθ₂" if name == "EKF" else "")
+    axes[0, 0].legend(fontsize=7, loc="lower left")
     return Result(figure, numbers)
 
 
 def _panel(ax: Any, prior: Any, likelihood: Any, X: np.ndarray, y: np.ndarray, belief: Any) -> None:
-    side = np.linspace(-30.0, 30.0, 121)
+    side = np.linspace(-15.0, 25.0, 121)
     theta = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
     height = prior.log_prob(theta) + likelihood.log_prob(y[:, None], X @ theta.T).sum(axis=0)
-    ax.contour(
-        side, side, np.exp(height - height.max()).reshape(121, 121), levels=6, colors=style.GREEN, linewidths=0.8
-    )
+    density = np.exp(height - height.max()).reshape(121, 121)
+    ax.contour(side, side, density, levels=6, colors=style.GREEN, linewidths=0.8)
+    ax.plot([], [], color=style.GREEN, lw=0.8, label="true posterior")
     turn = np.linspace(0.0, 2.0 * np.pi, 100)
     ring = belief.mean[:, None] + 2.146 * belief.factor @ np.stack([np.cos(turn), np.sin(turn)])
-    ax.plot(*ring, color=style.VERMILION)
-    ax.set(xlim=(-30, 30), ylim=(-30, 30))
+    ax.plot(*ring, color=style.VERMILION, label="90 % of the Gaussian")
+    ax.set(xlim=(-15, 25), ylim=(-15, 25), aspect="equal")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import gaussfold as gf
 from experiments import style
-from experiments.lowrank.problems import Regression, linear, logistic
+from experiments.lowrank.covariances import kl as covariance_kl
+from experiments.lowrank.problems import Regression, covariance_data, linear, logistic
 from experiments.registry import Context, Result
 from gaussfold import batch
 from gaussfold.metrics import kl_to_posterior_exact
@@ -64,64 +66,98 @@ def fig3(context: Context) -> Result:
     return _ranks(context, problem, "logistic", ("batch Laplace", level))
 
 
+SETTINGS = [
+    ("eigen", 1, 1), ("eigen", 3, 1), ("eigen", 1, 8), ("eigen", 1, 32), ("eigen", 3, 32),
+    ("em", 1, 1), ("em", 2, 1), ("em", 3, 1), ("em", 10, 1), ("em", 3, 32), ("em", 10, 32),
+]  # fmt: skip
+"""Projection, inner loops, block size."""
+
+
 def cost(context: Context) -> Result:
-    """Error against time: projections and loops, by row and by block, linear and logistic."""
-    d, n = (40, 150) if context.quick else (200, 800)
-    settings: list[tuple[str, int, int]] = [
-        ("eigen", 1, 1), ("eigen", 3, 1), ("eigen", 1, 8), ("eigen", 1, 32), ("eigen", 3, 32),
-        ("em", 1, 1), ("em", 2, 1), ("em", 3, 1), ("em", 10, 1), ("em", 3, 32), ("em", 10, 32),
-    ]  # fmt: skip
-    figure = style.canvas(11.0, 4.6)
-    numbers: dict[str, Any] = {}
-    for ax, (name, problem) in zip(
-        figure.subplots(1, 2), (("linear", linear(d, n, 3.0)), ("logistic", logistic(d, n, 3.0))), strict=True
-    ):
-        dense = problem.prior
-        gf.fold(dense, problem.likelihood, problem.X, problem.y)
-        level = kl_to_posterior_exact(dense, problem.prior, problem.likelihood, problem.X, problem.y)
-        for projection, loops, block in context.track(settings, name):
+    """Error against time: projections and loops, by row and by block; linear, logistic, a covariance."""
+    d, n = (30, 120) if context.quick else (200, 400)
+    figure = style.canvas(13.0, 4.8)
+    numbers: dict[str, Any] = {"d": d, "rows": n, "rank": 10}
+    runs = {"linear": _posterior_run(linear(d, n, 3.0)), "logistic": _posterior_run(logistic(d, n, 3.0))}
+    runs["covariance"] = _covariance_run(d, n)
+    for ax, (name, run) in zip(figure.subplots(1, 3), runs.items(), strict=True):
+        for projection, loops, block in context.track(SETTINGS, name):
             options: dict[str, Any] = {"projection": projection, "inner_loops": loops, "block_size": block}
-            belief = gf.LowRankGaussian.isotropic(d, 10, 3.0, **options)
-            started = time.perf_counter()
-            gf.fold(belief, problem.likelihood, problem.X, problem.y)
-            seconds = (time.perf_counter() - started) / n
-            found = kl_to_posterior_exact(belief.to_dense(), problem.prior, problem.likelihood, problem.X, problem.y)
-            numbers.setdefault(name, {})[f"{projection} loops={loops} block={block}"] = [seconds, found - level]
+            seconds, error = run(options)
+            numbers.setdefault(name, {})[f"{projection} loops={loops} block={block}"] = [seconds, error]
             color = style.BLUE if projection == "eigen" else style.GREEN
-            ax.scatter(seconds * 1e3, found - level, color=color, marker="o" if block == 1 else "s", s=30)
-            ax.annotate(f" {loops}×{block}", (seconds * 1e3, found - level), fontsize=7)
-        ax.set(title=f"{name}, d = {d}, p = 10", xlabel="ms per row", ylabel="KL above the dense filter", xscale="log")
-        ax.set_yscale("log")
-    figure.suptitle("eigen-projection (blue) and recursive EM (green); labels: loops × block")
+            ax.scatter(seconds * 1e3, error, color=color, marker="o" if block == 1 else "s", s=30)
+            ax.annotate(f" {loops}×{block}", (seconds * 1e3, error), fontsize=7)
+        level = "exact covariance" if name == "covariance" else "dense filter"
+        ax.set(title=name, xlabel="processor ms per row", ylabel=f"KL above the {level}", xscale="log", yscale="log")
+    figure.suptitle(f"d = {d}, p = 10: eigen-projection (blue) and recursive EM (green); labels: loops × block")
     return Result(figure, numbers)
 
 
+def _posterior_run(problem: Regression) -> Callable[[dict[str, Any]], tuple[float, float]]:
+    def kl(belief: Any) -> float:
+        return kl_to_posterior_exact(belief, problem.prior, problem.likelihood, problem.X, problem.y)
+
+    dense = problem.prior
+    gf.fold(dense, problem.likelihood, problem.X, problem.y)
+    level = kl(dense)
+
+    def run(options: dict[str, Any]) -> tuple[float, float]:
+        belief = gf.LowRankGaussian.isotropic(problem.X.shape[1], 10, problem.prior_std, **options)
+        started = time.process_time()
+        gf.fold(belief, problem.likelihood, problem.X, problem.y)
+        return (time.process_time() - started) / len(problem.y), kl(belief.to_dense()) - level
+
+    return run
+
+
+def _covariance_run(d: int, n: int) -> Callable[[dict[str, Any]], tuple[float, float]]:
+    X, p = covariance_data(f"d = {d}", n < 200)
+    X = X[: 4 * n]
+    S = X.T @ X / len(X) + (1e-9 / d) * np.eye(d)
+
+    def run(options: dict[str, Any]) -> tuple[float, float]:
+        model = gf.StreamingFactorAnalysis(p, center=False, random_state=7, **options)
+        started = time.process_time()
+        model.partial_fit(X)
+        return (time.process_time() - started) / len(X), covariance_kl(model.get_covariance(), S)
+
+    return run
+
+
 def table3(context: Context) -> Result:
-    """Ensemble sampling: E σ(x'θ) and the trace from samples, against exact values."""
-    d, p, seeds = (500, 10, 20) if context.quick else (10_000, 10, 50)
+    """Ten ensemble samples, ten Cholesky samples, and exact values: E σ(x'θ) and the trace, over many seeds."""
+    d, p, seeds = (300, 10, 20) if context.quick else (2000, 10, 200)
     rng = np.random.default_rng(3)
-    belief = gf.LowRankGaussian(
-        rng.standard_normal(d) / np.sqrt(d), rng.standard_normal((d, p)), np.arange(1.0, d + 1.0)
-    )
-    x = rng.standard_normal(d) / np.sqrt(d)
+    W, x = rng.standard_normal((d, p)), rng.standard_normal(d)
+    belief = gf.LowRankGaussian(x / np.linalg.norm(x) ** 2, W, np.arange(1.0, d + 1.0))
     mean, variance = belief.marginal(x[None])
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
     exact = float((weights / weights.sum()) @ (1.0 / (1.0 + np.exp(-(mean + np.sqrt(variance) * nodes)))))
-    found, traces = [], []
-    for seed in range(seeds):
-        samples = belief.sample(10, np.random.default_rng(100 + seed))
-        found.append(float((1.0 / (1.0 + np.exp(-samples @ x))).mean()))
-        traces.append(float(np.square(samples - belief.mean).sum(axis=1).mean()))
-    figure = style.canvas(10.0, 4.6)
-    for ax, values, truth, name in zip(
-        figure.subplots(1, 2), (found, traces), (exact, belief.trace()), ("E σ(x'θ), 10 samples", "trace, 10 samples"),
-        strict=True,
-    ):  # fmt: skip
-        ax.hist(values, bins=15, color=style.SKY)
-        ax.axvline(truth, color=style.VERMILION, label="exact")
-        ax.set(title=name)
+    root = np.linalg.cholesky(belief.to_dense().cov)
+    samplers = {
+        "ensemble": lambda draw: belief.sample(10, draw) - belief.mean,
+        "Cholesky": lambda draw: draw.standard_normal((10, d)) @ root.T,
+    }
+    found: dict[str, dict[str, list[float]]] = {}
+    for number, (name, sampler) in enumerate(samplers.items()):
+        away = [sampler(np.random.default_rng([number, seed])) for seed in range(seeds)]
+        found[name] = {
+            "E_sigma": [float((1.0 / (1.0 + np.exp(-(mean + a @ x)))).mean()) for a in away],
+            "trace": [float(np.square(a).sum(axis=1).mean()) for a in away],
+        }
+    figure = style.canvas(11.0, 5.0)
+    truths = {"E_sigma": exact, "trace": belief.trace()}
+    labels = {"E_sigma": "E σ(x'θ) from 10 samples", "trace": "trace of the covariance from 10 samples"}
+    for ax, (key, truth) in zip(figure.subplots(1, 2), truths.items(), strict=True):
+        for name, color, dashes in (("ensemble", style.BLUE, "-"), ("Cholesky", style.ORANGE, (0, (4, 2)))):
+            values = np.sort(found[name][key])
+            ax.plot(values, np.arange(1, seeds + 1) / seeds, color=color, ls=dashes, lw=2, label=f"{name} sampling")
+        ax.axvline(truth, color=style.VERMILION, lw=1, label="exact")
+        ax.set(xlabel=labels[key], ylabel=f"share of {seeds} seeds below")
         ax.legend()
-    return Result(
-        figure,
-        {"E_sigma": {"exact": exact, "samples": found}, "trace": {"exact": belief.trace(), "samples": traces}},
-    )
+    summary = {
+        name: {key: {"mean": float(np.mean(v)), "std": float(np.std(v))} for key, v in each.items()}
+        for name, each in found.items()
+    }
+    return Result(figure, {"d": d, "rank": p, "seeds": seeds, "exact": truths, **summary})

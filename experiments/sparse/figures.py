@@ -12,8 +12,13 @@ from experiments.sparse import regret
 from experiments.sparse.streams import Stream
 from experiments.style import BLUE, GREEN, ORANGE, canvas
 
-FAST = ["sgd", "adf", "adf-exact", "dimgauss", "gauss", "approx", "auto"]
+FAST = ["sgd", "sgd-root", "adf", "adf-exact", "dimgauss", "gauss", "approx", "auto"]
 SAMPLED = ["vb100", "vb1000"]
+RIVALS = ["sgd", "adf", "dimgauss", "gauss", *SAMPLED]
+PAPER = {  # r_T of the paper's Table 1 at a million examples, 20 and 40 of 200 active
+    "sgd": (117.6, 246.3), "adf": (190.3, 178.6), "dimgauss": (78.02, 97.52), "gauss": (77.66, 91.5),
+    "approx": (77.66, 91.5), "vb100": (144.22, 202.9), "vb1000": (85.07, 104.31),
+}  # fmt: skip
 
 
 def examples(context: Context) -> int:
@@ -21,34 +26,57 @@ def examples(context: Context) -> int:
     return 10_000 if context.quick else 10_000_000 if context.full else 1_000_000
 
 
+def _settings_of_table_1() -> dict[str, Stream]:
+    return {f"{a} of 200 active, std 1": Stream(200, a, 1.0) for a in (20, 40)}
+
+
 def table1(context: Context) -> Result:
     """Seconds and r_T = R_T / log T with 20 and 40 of 200 features active, true weights of std 1."""
-    return _table(context, FAST + SAMPLED, seeds=1 if context.quick else 3)
+    n, seeds = examples(context), 1 if context.quick else 3
+    figure = canvas(12.0, 4.6)
+    numbers: dict[str, Any] = {"panels": {}}
+    for k, (ax, (title, stream)) in enumerate(zip(figure.subplots(1, 2), _settings_of_table_1().items(), strict=True)):
+        found = regret.compare(stream, FAST + SAMPLED, context, n, seeds, title)
+        paper = {name: values[k] for name, values in PAPER.items()}
+        numbers["panels"][title] = found | {"paper_r_T_at_a_million": paper}
+        regret.draw_table(ax, found, paper, title)
+    return Result(figure, numbers)
 
 
 def fig01(context: Context) -> Result:
     """Regret over log t for the two settings of Table 1."""
-    return _table(context, FAST, seeds=1)
-
-
-def _table(context: Context, names: list[str], seeds: int) -> Result:
-    n = examples(context)
-    panels = {f"{a} of 200 active, std 1": Stream(200, a, 1.0) for a in (20, 40)}
-    return _panels(context, panels, names, n, seeds)
+    return _panels(context, _settings_of_table_1(), FAST + SAMPLED, examples(context))
 
 
 def fig02(context: Context) -> Result:
-    """22 categories of 2^j features, Zipf; and the loss on the head of the Criteo log."""
+    """22 categories of 2^j features, Zipf; and real data."""
+    from experiments.sparse import real
+
     categories = 12 if context.quick else 22
     stream = Stream(2 ** (categories + 1) - 2, 1, 2.0, "zipf", categories)
-    names = ["sgd", "adf", "dimgauss", "gauss"] if context.quick else ["sgd", "adf", "dimgauss", "gauss", "approx"]
-    result = _panels(context, {f"{stream.dim:,} features, Zipf, std 2": stream}, names, examples(context), 1)
-    from experiments.sparse.criteo import panel
+    names = ["sgd", "adf", "dimgauss", "gauss", "auto"]
+    title = f"{stream.dim:,} features, Zipf, std 2"
+    numbers: dict[str, Any] = {"panels": {title: regret.compare(stream, names, context, examples(context), 1, title)}}
+    measured = real.panel(context)
+    if measured:
+        numbers["real"] = measured
+    return Result(draw_fig02(numbers), numbers)
 
-    real = panel(context)
-    if real is None:
-        return result
-    return Result(result.figure, result.numbers | {"criteo": real})
+
+def draw_fig02(numbers: dict[str, Any]) -> Any:
+    """Draw the synthetic stream on the left, the real data (if they are there) on the right."""
+    from experiments.sparse import real
+
+    shares = [1.0, 1.6] if "real" in numbers else [1.0]
+    figure = canvas(13.5 if "real" in numbers else 6.5, 4.8)
+    axes = figure.subplots(1, len(shares), squeeze=False, width_ratios=shares)[0]
+    ((title, found),) = numbers["panels"].items()
+    regret.draw(axes[0], found, title)
+    if "real" in numbers:
+        real.draw(axes[1], numbers["real"])
+    shown = {label: handle for ax in axes[::-1] for handle, label in zip(*ax.get_legend_handles_labels(), strict=True)}
+    figure.legend(shown.values(), shown, loc="outside lower center", ncols=3)
+    return figure
 
 
 def fig03(context: Context) -> Result:  # noqa: ARG001
@@ -82,16 +110,14 @@ def fig03(context: Context) -> Result:  # noqa: ARG001
 def fig04(context: Context) -> Result:
     """Nine settings: 5, 20, 40 of 200 active, true weights of std 1, 2, 3."""
     panels = {f"{a} of 200 active, std {s}": Stream(200, a, float(s)) for s in (1, 2, 3) for a in (5, 20, 40)}
-    n = examples(context) if context.quick or context.full else 200_000
-    return _panels(context, panels, ["sgd", "adf", "dimgauss", "gauss"], n, 1, columns=3)
+    return _panels(context, panels, RIVALS, examples(context), columns=3)
 
 
 def fig05(context: Context) -> Result:
     """Values in [0, 1]; and ten times as many features."""
     wide = Stream(2000, 200, 2.0)
     panels = {"40 of 200, values in [0, 1], std 2": Stream(200, 40, 2.0, values=True), "200 of 2000, std 2": wide}
-    n = examples(context) if context.quick or context.full else 200_000
-    return _panels(context, panels, ["sgd", "adf", "dimgauss", "gauss"], n, 1)
+    return _panels(context, panels, RIVALS, examples(context))
 
 
 def fig06(context: Context) -> Result:
@@ -100,22 +126,21 @@ def fig06(context: Context) -> Result:
         "10 categories, 5 of 200 each, even": Stream(2000, 5, 2.0, "uniform", 10),
         "10 categories, long tail": Stream(2000, 5, 2.0, "exponential", 10),
     }
-    n = examples(context) if context.quick or context.full else 200_000
-    return _panels(context, panels, ["sgd", "adf", "dimgauss", "gauss"], n, 1)
+    return _panels(context, panels, RIVALS, examples(context))
 
 
-def _panels(
-    context: Context, streams: dict[str, Stream], names: list[str], n: int, seeds: int, columns: int = 2
-) -> Result:
-    columns = min(columns, len(streams))
-    rows = -(-len(streams) // columns)
-    figure = canvas(1.0 + 5.0 * columns if columns < 3 else 13.0, 1.0 + 3.6 * rows)
-    axes = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel()
-    numbers: dict[str, Any] = {"panels": {}}
-    for i, (ax, (title, stream)) in enumerate(zip(axes, streams.items(), strict=True)):
-        found = regret.compare(stream, names, context, n, seeds, title)
-        numbers["panels"][title] = found
-        regret.draw(ax, found, title, label_y=i % columns == 0)
+def _panels(context: Context, streams: dict[str, Stream], names: list[str], n: int, columns: int = 2) -> Result:
+    found = {title: regret.compare(stream, names, context, n, 1, title) for title, stream in streams.items()}
+    return Result(draw_panels(found, columns), {"panels": found})
+
+
+def draw_panels(found: dict[str, Any], columns: int = 2) -> Any:
+    """Draw what `regret.compare` found, a panel each."""
+    rows = -(-len(found) // columns)
+    figure = canvas(1.0 + 5.0 * columns if columns < 3 else 13.0, 1.2 + 3.6 * rows)
+    axes = figure.subplots(rows, columns, squeeze=False).ravel()
+    for i, (ax, (title, panel)) in enumerate(zip(axes, found.items(), strict=True)):
+        regret.draw(ax, panel, title, label_y=i % columns == 0)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4)
-    return Result(figure, numbers)
+    return figure

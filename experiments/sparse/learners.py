@@ -11,9 +11,10 @@ import numpy as np
 
 import gaussfold as gf
 from experiments.sparse.baselines import AdaGrad, SampledVB
-from experiments.style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, VERMILION
+from experiments.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from gaussfold.beliefs import Joint, Marginal
 from gaussfold.beliefs.cellular import Rows
+from gaussfold.dynamics import Forgetting
 from gaussfold.folding import recipe_of
 from gaussfold.likelihoods import Bernoulli
 from gaussfold.types import Array
@@ -30,13 +31,15 @@ class Learner(Protocol):
 class Belief:
     """A belief of this library under a rule, as a learner."""
 
-    def __init__(self, belief: Any, rule: str, at: str = "posterior") -> None:
+    def __init__(self, belief: Any, rule: str, at: str = "posterior", forgetting: float = 1.0) -> None:
         self.belief = belief
         self.program = recipe_of(Bernoulli("logit", "probit"), rule, at).program
+        self.dynamics = Forgetting(forgetting, belief.copy()) if forgetting < 1.0 else None
 
     def learn(self, rows: Rows, y: Array) -> Array:
         """Return the log losses before learning."""
-        return -np.asarray(self.belief.absorb_rows(rows, y, np.ones(y.size), self.program).log_predictive)
+        trace = self.belief.absorb_rows(rows, y, np.ones(y.size), self.program, self.dynamics)
+        return -np.asarray(trace.log_predictive)
 
 
 class ClosedFormADF:
@@ -54,14 +57,23 @@ class ClosedFormADF:
 
 @dataclass(frozen=True)
 class Method:
-    """A name, how to build it from its tuned number (prior std or learning rate), and how it is drawn."""
+    """A name, how to build it from its tuned numbers (prior std, or what a step size needs), and how it is drawn."""
 
     label: str
-    tuned: str
-    make: Callable[[int, float], Learner]
+    tuned: tuple[str, ...]
+    make: Callable[..., Learner]
     color: str
     dashes: Any
     slow: int = 1  # how many times fewer examples it is given
+
+    def candidates(self, name: str, std: float) -> list[dict[str, float]]:
+        """Settings to choose from where the true weights have this standard deviation."""
+        if self.tuned != (PRIOR,):
+            return [dict(zip(self.tuned, numbers, strict=True)) for numbers in GRIDS.get(name, [()])]
+        return [{PRIOR: std * factor} for (factor,) in GRIDS.get(name, [(1.0,)])]
+
+
+PRIOR = "prior std"
 
 
 def _diagonal(coupling: Any) -> Callable[[int, float], Any]:
@@ -69,30 +81,36 @@ def _diagonal(coupling: Any) -> Callable[[int, float], Any]:
 
 
 _SOLVED, _ONE_STEP, _JOINT = _diagonal(Marginal()), _diagonal(Marginal("one-step")), _diagonal(Joint())
+_PRIOR = (PRIOR,)
 METHODS: dict[str, Method] = {
-    "sgd": Method("SGD (AdaGrad)", "rate", AdaGrad, ORANGE, (0, (5, 2))),
-    "adf": Method("ADF", "prior std", ClosedFormADF, GREEN, (0, (1.2, 1.2))),
-    "adf-exact": Method(
-        "ADF, exact moments", "prior std", lambda d, s: Belief(_JOINT(d, s), "ep", "prior"), GREEN, "-", 10
+    "sgd": Method("SGD (AdaGrad, power tuned)", ("rate", "power", "start"), AdaGrad, ORANGE, (0, (5, 2))),
+    "sgd-root": Method("SGD (AdaGrad)", ("rate",), AdaGrad, GREY, (0, (5, 2))),
+    "adf": Method("ADF", _PRIOR, ClosedFormADF, GREEN, (0, (1.2, 1.2))),
+    "adf-exact": Method("ADF, exact moments", _PRIOR, lambda d, s: Belief(_JOINT(d, s), "ep", "prior"), GREEN, "-", 4),
+    "dimgauss": Method("DimGauss", _PRIOR, lambda d, s: Belief(_JOINT(d, s), "newton"), SKY, (0, (5, 1.5, 1, 1.5))),
+    "gauss": Method("Gauss (marginal)", _PRIOR, lambda d, s: Belief(_SOLVED(d, s), "newton"), BLUE, "-"),
+    "forgetting": Method(
+        "Gauss, forgetting tuned",
+        (PRIOR, "forgetting"),
+        lambda d, s, f: Belief(_SOLVED(d, s), "newton", forgetting=f),
+        VERMILION,
+        "-",
     ),
-    "dimgauss": Method(
-        "DimGauss", "prior std", lambda d, s: Belief(_JOINT(d, s), "newton"), SKY, (0, (5, 1.5, 1, 1.5))
-    ),
-    "gauss": Method("Gauss (marginal)", "prior std", lambda d, s: Belief(_SOLVED(d, s), "newton"), BLUE, "-"),
-    "approx": Method(
-        "Gauss, one step", "prior std", lambda d, s: Belief(_ONE_STEP(d, s), "newton"), BLACK, (0, (1, 3))
-    ),
+    "approx": Method("Gauss, one step", _PRIOR, lambda d, s: Belief(_ONE_STEP(d, s), "newton"), BLACK, (0, (1, 3))),
     "auto": Method(
-        "Gauss, 8 priors mixed", "", lambda d, _: Belief(gf.DiagonalMixture.isotropic(d), "newton"), PURPLE, (0, (3, 2))
+        "Gauss, 8 priors mixed", (), lambda d: Belief(gf.DiagonalMixture.isotropic(d), "newton"), PURPLE, (0, (3, 2))
     ),
-    "vb100": Method("VB, 100 samples", "prior std", lambda d, s: SampledVB(d, s, 100), VERMILION, "-", 20),
-    "vb1000": Method("VB, 1000 samples", "prior std", lambda d, s: SampledVB(d, s, 1000), VERMILION, (0, (3, 1)), 200),
+    "vb100": Method("VB, 100 samples", _PRIOR, lambda d, s: SampledVB(d, s, 100), VERMILION, "-", 4),
+    "vb1000": Method("VB, 1000 samples", _PRIOR, lambda d, s: SampledVB(d, s, 1000), YELLOW, "-", 40),
 }
-GRIDS: dict[str, tuple[float, ...]] = {
-    "sgd": (0.1, 0.15, 0.2, 0.3),
-    "adf": (0.5, 1.0, 2.0, 4.0),
-    "adf-exact": (1.0,),
-    "dimgauss": (1.0, 2.0, 3.0, 4.0),
-    "auto": (0.0,),
+GRIDS: dict[str, list[tuple[float, ...]]] = {
+    "sgd": [
+        *((rate, 0.5, start) for rate in (0.1, 0.2, 0.4, 0.8) for start in (0.0, 10.0)),
+        *((rate, 0.75, start) for rate in (0.4, 0.8, 1.6) for start in (1.0, 10.0)),
+        *((rate, 1.0, start) for rate in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0) for start in (1.0, 3.0, 10.0, 30.0, 100.0)),
+    ],
+    "sgd-root": [(rate,) for rate in (0.1, 0.15, 0.2, 0.3, 0.5)],
+    "adf": [(0.5,), (1.0,), (2.0,), (4.0,)],
+    "dimgauss": [(1.0,), (2.0,), (3.0,), (4.0,), (8.0,), (16.0,), (32.0,), (64.0,)],
 }
-"""Numbers tried for the tuned setting, times the std of the true weights for priors; others take the true std."""
+"""Numbers tried, priors times the std of the true weights; methods that are not here take the true std."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
 from gaussfold.beliefs.cellular import Rows
 from gaussfold.types import Array
@@ -74,26 +76,44 @@ def _bernoulli(stream: Stream, n: int, rng: np.random.Generator) -> tuple[np.nda
 
 
 def _category(stream: Stream, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """``active`` different features of each category, by the smallest of exponential clocks (weighted reservoir)."""
+    """``active`` different features of each category, one after the other, each by its share of what is left."""
     size = stream.dim // stream.categories
     rate = np.exp(-np.arange(size) / (size / 20.0)) if stream.kind == "exponential" else np.ones(size)
-    # floats are enough; underflow of the smallest rates would only make rare features rarer
-    log_rate = np.log(np.maximum(rate, 1e-30)).astype(np.float32)
-    parts = []
-    for c in range(stream.categories):
-        clock = np.log(rng.exponential(size=(n, size)).astype(np.float32)) - log_rate
-        parts.append(np.argpartition(clock, stream.active, axis=1)[:, : stream.active] + c * size)
-    indices = np.concatenate(parts, axis=1).astype(np.int32)
+    cumulative = np.cumsum(rate)
+    indices = np.empty((n, stream.categories * stream.active), dtype=np.int32)
+    _draw_categories(cumulative / cumulative[-1], stream.categories, stream.active, rng, indices)
     return np.arange(0, indices.size + 1, indices.shape[1]), indices.ravel()
+
+
+@njit(error_model="numpy")  # type: ignore[untyped-decorator]
+def _draw_categories(cumulative, categories, active, rng, indices):  # type: ignore[no-untyped-def]
+    size = cumulative.size
+    for r in range(indices.shape[0]):
+        for c in range(categories):
+            first = c * active
+            k = 0
+            while k < active:  # what is there already is drawn again: the rest keep their relative shares
+                drawn = c * size + min(np.searchsorted(cumulative, rng.random()), size - 1)
+                fresh = True
+                for j in range(first, first + k):
+                    fresh &= indices[r, j] != drawn
+                if fresh:
+                    indices[r, first + k] = drawn
+                    k += 1
 
 
 def _zipf(stream: Stream, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     parts = []
     for j in range(1, stream.categories + 1):
-        cumulative = np.cumsum((np.arange(2**j) + 1.0) ** -1.75)
+        cumulative = _zipf_shares(j)
         parts.append(np.searchsorted(cumulative, rng.random(n) * cumulative[-1]) + 2**j - 2)
     indices = np.minimum(np.stack(parts, axis=1), stream.dim - 1).astype(np.int32)
     return np.arange(0, indices.size + 1, indices.shape[1]), indices.ravel()
+
+
+@cache
+def _zipf_shares(j: int) -> Array:
+    return np.asarray(np.cumsum((np.arange(2**j) + 1.0) ** -1.75))
 
 
 _KINDS: dict[str, Callable[[Stream, int, np.random.Generator], tuple[np.ndarray, np.ndarray]]] = {

@@ -17,6 +17,8 @@ _HOMES = {
     "DiagonalMixture": "gaussfold.beliefs.mixture",
     "FactorGaussian": "gaussfold.beliefs.factor",
     "FoldResult": "gaussfold.folding",
+    "GPClassifier": "gaussfold.estimators.gp",
+    "GPRegressor": "gaussfold.estimators.gp",
     "LowRankGaussian": "gaussfold.beliefs.lowrank",
     "StreamingClassifier": "gaussfold.estimators",
     "StreamingFactorAnalysis": "gaussfold.estimators.factor_analysis",
@@ -27,7 +29,7 @@ _HOMES = {
     "save": "gaussfold.store",
     "sweep": "gaussfold.sweeping",
 }
-_MODULES = ("batch", "data", "deep", "dynamics", "hashing", "likelihoods", "lookback", "metrics", "rules")
+_MODULES = ("batch", "data", "deep", "dynamics", "gp", "hashing", "likelihoods", "lookback", "metrics", "rules")
 
 __all__ = [
     "DenseGaussian",
@@ -35,6 +37,8 @@ __all__ = [
     "DiagonalMixture",
     "FactorGaussian",
     "FoldResult",
+    "GPClassifier",
+    "GPRegressor",
     "LowRankGaussian",
     "StreamingClassifier",
     "StreamingFactorAnalysis",
@@ -46,6 +50,7 @@ __all__ = [
     "deep",
     "dynamics",
     "fold",
+    "gp",
     "hashing",
     "likelihoods",
     "load",
@@ -57,7 +62,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from gaussfold import batch, data, deep, dynamics, hashing, likelihoods, lookback, metrics, rules
+    from gaussfold import batch, data, deep, dynamics, gp, hashing, likelihoods, lookback, metrics, rules
     from gaussfold.beliefs.dense import DenseGaussian
     from gaussfold.beliefs.diagonal import DiagonalGaussian
     from gaussfold.beliefs.factor import FactorGaussian
@@ -65,6 +70,7 @@ if TYPE_CHECKING:
     from gaussfold.beliefs.mixture import DiagonalMixture
     from gaussfold.estimators import StreamingClassifier, StreamingPoissonRegressor, StreamingRegressor
     from gaussfold.estimators.factor_analysis import StreamingFactorAnalysis
+    from gaussfold.estimators.gp import GPClassifier, GPRegressor
     from gaussfold.folding import FoldResult, fold
     from gaussfold.store import load, save
     from gaussfold.sweeping import sweep

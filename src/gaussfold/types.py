@@ -28,3 +28,19 @@ class Site(NamedTuple):
 
     gradient: Array
     curvature: Array
+
+
+class VectorSite(NamedTuple):
+    """The same for N observations that see R^D each: ``gradient`` (N, D) and ``curvature`` (N, D, D)."""
+
+    gradient: Array
+    curvature: Array
+
+
+class Sites(NamedTuple):
+    """Natural parameters of N Gaussian sites on R^D: ``t(f) = exp(shift'f - f' precision f/2)``, unnormalised."""
+
+    precision: Array
+    """(N, D, D): -H"""
+    shift: Array
+    """(N, D): J - H m"""

@@ -75,6 +75,18 @@ def test_samples_have_the_exact_covariance(one):
     assert (np.abs(samples.mean(axis=0) - mean) < 4.5 * error).all()
 
 
+def test_rows_so_strong_that_the_identity_is_lost():
+    """I + F'Ψ⁻¹F is then indefinite by rounding; the covariance must stay a covariance all the same."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((3, 20)) * 1e9
+    rows = np.vstack([rows, rows @ np.diag(np.ones(20)), 2.0 * rows])
+    strong = gf.LowRankGaussian.isotropic(20, 2).precision().plus(rows)
+    x = rng.standard_normal((4, 20))
+    flat = x - x @ np.linalg.pinv(rows[:3]) @ rows[:3]  # what the rows say nothing about keeps the prior's variance
+    np.testing.assert_allclose(strong.variances(x), np.einsum("ij,ij->i", flat, flat), rtol=1e-6)
+    assert np.isfinite(strong.log_det())
+
+
 def test_isotropic_and_independent_priors():
     exact = gf.LowRankGaussian.isotropic(7, 2, std=0.7, mean=0.3)
     np.testing.assert_allclose(exact.to_dense().cov, 0.49 * np.eye(7), rtol=1e-12)

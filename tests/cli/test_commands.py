@@ -8,12 +8,7 @@ from scipy.special import expit
 import gaussfold as gf
 from gaussfold.data.readers import Stream
 from gaussfold.data.reading import Reading
-from tests.cli.helpers import clicks, last_json, run
-
-
-@pytest.fixture
-def cli(capsys, monkeypatch):
-    return lambda *args, **options: run(capsys, monkeypatch, *args, **options)
+from tests.cli.helpers import clicks, last_json
 
 
 @pytest.fixture
@@ -132,25 +127,6 @@ def test_compare_is_training_each_alone(cli, trained):
     assert cli("compare", data, "-s", "speed=fast")[0] == 2
 
 
-def test_converted_files_have_the_same_rows(cli, tmp_path):
-    table = tmp_path / "t.csv"
-    table.write_text('y,age,city\n1,0.5,Oslo\n0,,Rome\n1,-3,"New York"\n')
-    code, out, _ = cli("convert", table, "--to", "vw")
-    assert code == 0
-    assert out.splitlines() == ["1 | age:0.5 |city Oslo", "-1 |age _ |city Rome", "1 | age:-3 |city New_York"]
-    code, _, _ = cli("convert", table, "-o", tmp_path / "t.svmlight", "-b", 10)
-    assert code == 0
-    [before] = Stream(table, Reading(bits=10), copy=True)
-    [after] = Stream(tmp_path / "t.svmlight", Reading(bits=10), copy=True)
-    np.testing.assert_array_equal(before.X.toarray(), after.X.toarray())
-    np.testing.assert_array_equal(before.label, after.label)
-    lines = b"1 2.5 'tag|u a:0.5 b |s c\n| d\n-1 |u a\n"
-    code, out, _ = cli("convert", "--to", "vw", stdin=lines)
-    assert out == "1 2.5 'tag|u a:0.5 b |s c\n| d\n-1 |u a\n"
-    assert cli("convert", "--to", "svmlight", stdin=lines)[0] == 3
-    assert cli("convert", "--to", "xml", stdin=lines)[0] == 2
-
-
 def test_the_demo_beats_the_constant_and_is_calibrated(cli):
     code, out, _ = cli("demo", "-n", 40_000, "--json", "--quiet")
     found = last_json(out)
@@ -160,6 +136,6 @@ def test_the_demo_beats_the_constant_and_is_calibrated(cli):
     assert found["regret"] == pytest.approx(40_000 * (found["average_loss"] - found["truth_loss"]))
 
 
-def test_completion_and_version(cli, monkeypatch):
+def test_version(cli):
     code, out, _ = cli("--version")
     assert (code, out.strip()) == (0, f"gaussfold {gf.__version__}")

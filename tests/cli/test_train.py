@@ -1,16 +1,12 @@
 import json
-import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
 import gaussfold as gf
-from tests.cli.helpers import clicks, last_json, process, run, same_model
-
-
-@pytest.fixture
-def cli(capsys, monkeypatch):
-    return lambda *args, **options: run(capsys, monkeypatch, *args, **options)
+from tests.cli.helpers import ENVIRONMENT, clicks, last_json, same_model
 
 
 @pytest.fixture
@@ -115,22 +111,22 @@ def test_saving_and_predicting_change_nothing(cli, data, tmp_path):
     assert (tmp_path / "again").read_bytes() == before
 
 
-def test_checkpoints_do_not_change_the_model(cli, data, tmp_path):
-    cli("train", data, "-b", 8, "-f", tmp_path / "plain", "--quiet")
-    cli(
-        "train",
-        data,
-        "-b",
-        8,
-        "-f",
-        tmp_path / "often",
-        "--quiet",
-        "--checkpoint",
-        1,
-        "--checkpoint-seconds",
-        0.001,
-    )
+def test_checkpoints_come_after_exactly_n_examples_and_do_not_change_the_model(cli, data, tmp_path, monkeypatch):
+    import gaussfold.cli.saving as saving
+
+    cli("train", data, "-b", 8, "-f", tmp_path / "plain", "--quiet", "--keep-names")
+    kept, seen = saving.save, []
+
+    def note(model, path):
+        seen.append((model.examples, model.run["rows"]))
+        kept(model, path)
+
+    monkeypatch.setattr(saving, "save", note)
+    cli("train", data, "-b", 8, "-f", tmp_path / "often", "--quiet", "--keep-names", "--checkpoint", 700)
+    assert seen == [(700, 700), (1400, 1400), (2100, 2100), (2800, 2800), (3000, 0)]
     same_model(tmp_path / "plain", tmp_path / "often")
+    cli("train", data, "-b", 8, "-f", tmp_path / "timed", "--quiet", "--keep-names", "--checkpoint-seconds", 1e-6)
+    same_model(tmp_path / "plain", tmp_path / "timed")
 
 
 def test_passes_are_the_file_twice(cli, data, tmp_path):
@@ -173,7 +169,13 @@ def test_options_that_contradict_the_model_are_refused(cli, data, tmp_path):
         (("--format", "xml"), "allowed are vw"),
         (("--passes", "0"), "1 or more"),
         (("-t",), "give one with -i"),
-        (("--link", "cauchit"), "link"),
+        (("--likelihood", "cauchit"), "allowed are logit, probit, gaussian, poisson"),
+        (("--checkpoint", "5"), "give one with -f"),
+        (("--noise-std", "2"), "it goes with gaussian"),
+        (("--prior-std", "auto,u=1"), "alternatives"),
+        (("--prior-std", "1", "--prior-std", "2"), "given before"),
+        (("--prior-std", "u=x"), "namespace=number"),
+        (("--likelihood", "poisson", "--positive", "yes"), "no positive one"),
     ],
 )
 def test_wrong_usage_has_exit_code_2(cli, data, args, words):
@@ -182,19 +184,20 @@ def test_wrong_usage_has_exit_code_2(cli, data, args, words):
     assert words in err
 
 
-def test_help_answers_in_half_a_second_and_names_the_exit_codes():
-    def spent():
-        times = os.times()
-        return times.children_user + times.children_system
-
-    costs = []
-    for _ in range(3):
-        before = spent()  # processor time, which neighbours on the machine do not lengthen
-        code, out, _ = process("--help")
-        costs.append(spent() - before)
-        assert code == 0
-        assert b"Exit codes" in out
-    assert min(costs) < 0.5
+@pytest.mark.parametrize("args", [("--help",), ("train", "--help"), ("--show-completion",), ("--version",)])
+def test_help_imports_nothing_heavy(args):
+    """What makes it answer in half a second; the time itself is measured in benchmarks, not here."""
+    heavy = ["numpy", "numba", "scipy", "sklearn", "narwhals", "safetensors", "pandas", "polars", "pyarrow", "jax"]
+    code = (
+        f"import sys\nsys.argv[0] = 'gaussfold'\nfrom gaussfold.cli import main\ntry:\n main()\nfinally:\n"
+        f" print([m for m in {heavy} if m in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *args], capture_output=True, env={**ENVIRONMENT, "SHELL": "/bin/bash"}, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.decode().splitlines()[-1] == "[]"
+    assert b"Exit codes" in done.stdout or args[-1] != "--help"
 
 
 def test_tables_are_read_alike_from_csv_and_parquet(cli, tmp_path):

@@ -88,6 +88,15 @@ def test_failed_trainings_never_win_and_are_named(tmp_path):
     assert again == search
 
 
+def test_folds_together_are_folds_one_by_one():
+    def all_folds(settings, trains, held_outs):
+        return [log_density(settings, train, held) for train, held in zip(trains, held_outs, strict=True)]
+
+    single = random_search(log_density, SPACE, Y, trials=6, folds=4, seed=2)
+    together = random_search(all_folds, SPACE, Y, trials=6, folds=4, seed=2, together=True)
+    assert [trial.scores for trial in together.trials] == [trial.scores for trial in single.trials]
+
+
 def test_data_are_trees_of_rows():
     X, y = np.arange(20.0).reshape(10, 2), np.arange(10.0)
     seen = []

@@ -6,7 +6,7 @@ from gaussfold.engine import compiled, dense, maps, special
 def test_every_function_carries_the_stamp_of_the_whole_engine():
     stamps = {
         function._cache._cache_file._source_stamp
-        for function in (dense.absorb_rows, maps.sites, special.sigmoid, maps.log_predictive)
+        for function in (dense.absorb_rows, maps.sites, special.sigmoid, maps.predictive)
     }
     assert stamps == {compiled._engine_stamp()}
 

@@ -55,6 +55,13 @@ def test_rule_codes():
 
 def test_missing_labels_give_missing_expectations():
     y, m, v = np.array([1.0, np.nan]), np.array([0.3, 0.3]), np.array([0.6, 0.6])
-    for column in (*maps.expected(*lk.Bernoulli().kernel, y, m, v), maps.log_predictive(*lk.Poisson().kernel, y, m, v)):
+    for column in (
+        maps.expected_log_prob(*lk.Bernoulli().kernel, y, m, v),
+        *maps.expected_derivatives(*lk.Bernoulli().kernel, y, m, v),
+        maps.expected_log_prob(*lk.Poisson().kernel, y, m, v),
+        *maps.expected_derivatives(*lk.Poisson().kernel, y, m, v),
+        *maps.tilted(*lk.Poisson().kernel, 0.5, y, m, v),
+        maps.log_predictive(*lk.Poisson().kernel, y, m, v),
+    ):
         assert np.isfinite(column[0])
         assert np.isnan(column[1])

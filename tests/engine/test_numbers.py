@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gaussfold.engine.numbers import parse_number, scan_number
-from gaussfold.engine.parse import VW_ENDS
+from gaussfold.engine.parse_vw import VW_ENDS
 
 
 def read(text):

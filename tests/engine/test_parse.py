@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gaussfold.data.messages import BadRecordError, DataError
@@ -75,6 +75,19 @@ def test_vowpal_wabbit_text_means_what_the_textbook_says():
     wanted = [parsers.vw_line(line, BITS) for line in VW.decode().splitlines()]
     same(rows, wanted)
     assert [row[3] for row in rows] == ["", "tag", "", "", "quoted", "some_tag", "", "", ""]
+
+
+NUMBERED = b"""1 |f 0 7 007 12345678 123456789 99999999999999999999 4294967296 12a 1234567a 123456789a
+-1 |12 3:0.5 |f \xd9\xa3 3. +3
+"""
+
+
+@pytest.mark.parametrize("hashing", ["strings", "all"])
+def test_a_name_of_digits_is_a_number_unless_all_names_are_hashed(hashing):
+    rows, _ = read(NUMBERED, "vw", hash=hashing)
+    same(rows, [parsers.vw_line(line, BITS, hashing=hashing) for line in NUMBERED.decode().splitlines()])
+    count = len(set(rows[0][2]))
+    assert count == (9 if hashing == "strings" else 11)  # 7 is 007, 0 is 2^32; the constant counts
 
 
 @pytest.mark.parametrize(
@@ -158,6 +171,7 @@ BAD = [
     ("vw", "1 |a :3", "a feature's name before ':'"),
     ("vw", "1 |a:z x", "the namespace's scale, found 'z'"),
     ("svmlight", "2 1:1", "a label of -1, 0 or 1, found '2'"),
+    ("svmlight", "1 -3:1", "an integer >= 0 as a feature's index, found '-3'"),
     ("svmlight", "1 x:1", "an integer >= 0 as a feature's index, found 'x'"),
     ("svmlight", "1 5", "expected 'index:value', found '5'"),
     ("svmlight", "1 5:a", "a finite number as a feature's value, found 'a'"),
@@ -243,33 +257,78 @@ TOKENS = [
 ]
 
 
-@settings(max_examples=3000, deadline=None)
-@given(st.lists(st.sampled_from(TOKENS), max_size=30).map("".join), st.sampled_from([90, 1 << 16]))
-@example("1 |a x\n\n\n| y", 90)
-def test_fuzz_vw_against_the_textbook(text, chunk_bytes):
-    raw = text.encode()
-    rows, _ = read(raw, "vw", max_bad=10**6, chunk_bytes=chunk_bytes)
-    wanted = []
+def textbook_vw(raw):
     for line in raw.split(b"\n"):
         blank = "".join(" " if ord(c) <= 32 else c for c in line.decode())
         if blank.strip():
             with contextlib.suppress(parsers.Bad):
-                wanted.append(parsers.vw_line(blank, BITS))
-    same(rows, wanted)
+                yield parsers.vw_line(blank, BITS)
 
 
-@settings(max_examples=2000, deadline=None)
-@given(st.lists(st.sampled_from([*TOKENS, "3:", "qid:1", "12:0.5 "]), max_size=30).map("".join))
-def test_fuzz_svmlight_against_the_textbook(text):
-    raw = text.encode()
-    rows, _ = read(raw, "svmlight", max_bad=10**6)
-    wanted = []
+def textbook_svmlight(raw):
     for line in raw.split(b"\n"):
         blank = "".join(" " if ord(c) <= 32 else c for c in line.decode()).split("#")[0]
         if blank.strip():
             with contextlib.suppress(parsers.Bad):
-                wanted.append(parsers.svm_line(blank, BITS))
-    same(rows, wanted)
+                yield parsers.svm_line(blank, BITS)
+
+
+FIRST = b"1,2.5,x,1\n"  # tells the number of columns
+COLUMNS = [("c0", "label"), ("c1", "number"), ("c2", "category"), ("c3", "weight")]
+ROLES = Roles(label="c0", numeric=("c1",), categorical=("c2",), weight="c3", header=False)
+
+
+def textbook_csv(raw):
+    return parsers.csv_rows(raw.decode(), COLUMNS, BITS)
+
+
+VW_LINES = ["1 |a x", "-1 2.5 'tag|user:2 ann:3 |ad shoes", "1 |", "| y:0.5", "0 1 0 |a b"]
+SVM_LINES = ["1 3:0.5 12:1", "-1 qid:4 1:1", "0 5:2 # c"]
+CSV_LINES = ["1,2.5,x,1", "0, -3 ,y,0.5", '1,,"a ""b"" c",2', '-1,NA,"x,y",1', "1,?,,1", '"1","2","3","4"']
+CSV_LINES.append('0,1e-3,"two\r\nlines",1')
+FORMATS = {
+    "vw": (textbook_vw, TOKENS, VW_LINES, b"", None),
+    "svmlight": (textbook_svmlight, [*TOKENS, "3:", "qid:1", "12:0.5 "], SVM_LINES, b"", None),
+    "csv": (textbook_csv, [*TOKENS, ",", ",", '"', '""', ' "', "NA", '",'], CSV_LINES, FIRST, ROLES),
+}
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data(), st.sampled_from(sorted(FORMATS)), st.sampled_from([90, 1 << 16]))
+def test_fuzz_against_the_textbook_with_small_counterexamples(data, kind, chunk_bytes):
+    textbook, tokens, lines, first, roles = FORMATS[kind]
+    raw = first + data.draw(st.lists(st.sampled_from([*tokens, *lines]), max_size=30).map("".join)).encode()
+    rows, _ = read(raw, kind, max_bad=10**6, chunk_bytes=chunk_bytes, roles=roles)
+    same(rows, list(textbook(raw)))
+
+
+def damaged(rng, tokens, lines, n):
+    """Lines of tokens, and good lines with something put in, taken out or repeated; n of them."""
+    found = []
+    for kind, size, pick in rng.integers([0, 1, 0], [3, 12, len(lines)], (n, 3)).tolist():
+        if kind == 0:
+            found.append("".join(tokens[k] for k in rng.integers(0, len(tokens), size)))
+            continue
+        line = lines[pick]
+        for _ in range(1 + size // 5):
+            at, token = int(rng.integers(0, len(line) + 1)), tokens[rng.integers(0, len(tokens))]
+            line = line[:at] + token + line[at + int(rng.integers(0, 2)) :]
+        found.append(line)
+    return "\n".join(found).encode()
+
+
+@pytest.mark.parametrize("kind", sorted(FORMATS))
+def test_fuzz_1e5_records_of_each_format_against_the_textbook(kind):
+    textbook, tokens, lines, first, roles = FORMATS[kind]
+    rng = np.random.default_rng(5)
+    good = 0
+    for _ in range(50):
+        raw = first + damaged(rng, tokens, lines, 2000)
+        rows, reader = read(raw, kind, max_bad=10**6, chunk_bytes=1 << 14, roles=roles)
+        same(rows, list(textbook(raw)))
+        assert reader.n_bad > 0
+        good += len(rows)
+    assert good > 10_000  # it is not all nonsense
 
 
 @pytest.mark.parametrize("kind", ["vw", "svmlight", "csv"])
@@ -278,7 +337,6 @@ def test_fuzz_random_bytes_never_crash(kind):
     alphabet = np.frombuffer(b'1-0 |:ax.,"\n\r\te#' + bytes(rng.integers(0, 256, 4, dtype=np.uint8)), np.uint8)
     roles = Roles(header=False)
     for _ in range(30):
-        # 1000 short records at a time: together with the others above, 10^5 inputs
         raw = b"\n".join(rng.choice(alphabet, int(n)).tobytes() for n in rng.integers(1, 25, 1000))
         rows, reader = read(raw, kind, max_bad=10**6, roles=roles)
         assert len(rows) + reader.n_bad <= raw.count(b"\n") + 1
@@ -287,3 +345,9 @@ def test_fuzz_random_bytes_never_crash(kind):
             assert 0.0 <= weight <= 1e30
             assert all(0 <= slot <= 1 << BITS for slot in row)
             assert all(math.isfinite(value) for value in row.values())
+
+
+def test_a_quote_that_never_closes_is_a_bad_record_however_long(tmp_path):
+    raw = FIRST + b'0,1,"open,1\n' + b"1,2,x,1\n" * 40_000  # longer than Python's csv module takes a field for
+    rows, reader = read(raw, "csv", max_bad=1, roles=ROLES)
+    assert (len(rows), reader.n_bad) == (40_001, 1)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
+import contextlib
 import itertools
 import math
 
@@ -76,7 +75,13 @@ def close(groups, bits, wanted=None, constant=True):
     return row
 
 
-def vw_line(line, bits, wanted=None):
+def vw_hash(name, seed, hashing="strings"):
+    """Vowpal Wabbit's --hash strings: a name of digits is a number."""
+    digits = hashing == "strings" and name.isascii() and name.isdigit()
+    return (seed + int(name)) % 2**32 if digits else murmur(name, seed)
+
+
+def vw_line(line, bits, wanted=None, hashing="strings"):
     head, bar, rest = line.partition("|")
     if not bar:
         raise Bad("no bar")
@@ -108,7 +113,7 @@ def vw_line(line, bits, wanted=None):
             value = feature_value(text) if colon else 1.0
             if not abs(value * scale) <= 1e30:
                 raise Bad("large")
-            features.append((murmur(feature, seed), value * scale))
+            features.append((vw_hash(feature, seed, hashing), value * scale))
         groups.append((name, seed, features))
     return label, weight, close(groups, bits, wanted), tag
 
@@ -122,7 +127,7 @@ def svm_line(line, bits):
         if not colon:
             raise Bad(word)
         if index == "qid":
-            number(text)
+            feature_value(text)
             continue
         if not (index.isascii() and index.isdigit() and len(index) <= 18):
             raise Bad(index)
@@ -132,26 +137,73 @@ def svm_line(line, bits):
 
 
 def csv_rows(text, columns, bits, separator=","):
-    """columns: (name, kind) pairs; no header in the text."""
-    for fields in csv.reader(io.StringIO(text, newline=""), delimiter=separator):
-        if not fields:
+    """columns: (name, kind) pairs; no header in the text.
+
+    Bad records are left out. After one, whatever is wrong with it, the next *line* is looked at, not the next record:
+    a quote may be what is missing.
+    """
+    text = text if text.endswith("\n") or not text else text + "\n"
+    at = 0
+    while at < len(text):
+        if text.startswith(("\n", "\r\n"), at):
+            at = text.index("\n", at) + 1
             continue
-        label, weight, groups = math.nan, 1.0, []
-        for (name, kind), field in zip(columns, fields, strict=True):
-            seed = murmur(name)
-            missing = field.strip().lower() in ("", "na", "n/a", "nan", "null", "none", "?")
-            if kind == "label" and not missing:
-                label = binary(field.strip())
-            elif kind == "weight":
-                weight = number(field.strip())
-            elif kind == "number":
-                groups.append(
-                    (
-                        name,
-                        seed,
-                        [(murmur("", seed), 1.0) if missing else (seed, feature_value(field.strip()))],
-                    )
-                )
-            elif kind == "category":
-                groups.append((name, seed, [(murmur(field, seed), 1.0)]))
-        yield label, weight, close(groups, bits)
+        fields, after = _csv_record(text, at, len(columns), separator)
+        at = text.index("\n", at) + 1
+        with contextlib.suppress(Bad):
+            if fields is not None:
+                yield csv_row(fields, columns, bits)
+                at = after
+
+
+def _csv_record(text, at, n_columns, separator):
+    fields = []
+    while True:
+        if text[at] == '"':
+            field, at = "", at + 1
+            while True:
+                if at >= len(text):
+                    return None, at
+                if text[at] == '"' and text[at + 1 : at + 2] == '"':
+                    field, at = field + '"', at + 2
+                elif text[at] == '"':
+                    break
+                else:
+                    field, at = field + text[at], at + 1
+            at += 1
+            if text.startswith("\r\n", at):
+                at += 1
+            if at >= len(text) or text[at] not in (separator, "\n"):
+                return None, at
+        else:
+            start = at
+            while text[at] not in (separator, "\n"):
+                at += 1
+            field = text[start:at]
+            if text[at] == "\n" and field.endswith("\r"):
+                field = field[:-1]
+        fields.append(field)
+        at += 1
+        if text[at - 1] == "\n":
+            return (fields if len(fields) == n_columns else None), at
+        if len(fields) == n_columns:
+            return None, at
+
+
+def csv_row(fields, columns, bits):
+    label, weight, groups = math.nan, 1.0, []
+    for (name, kind), field in zip(columns, fields, strict=True):
+        seed, trimmed = murmur(name), field.strip(" \t")
+        missing = trimmed.lower() in ("", "na", "n/a", "nan", "null", "none", "?")
+        if kind == "label" and not missing:
+            label = binary(trimmed)
+        elif kind == "weight":
+            weight = number(trimmed)
+            if not 0.0 <= weight <= 1e30:
+                raise Bad(trimmed)
+        elif kind == "number":
+            feature = (murmur("", seed), 1.0) if missing else (seed, feature_value(trimmed))
+            groups.append((name, seed, [feature]))
+        elif kind == "category":
+            groups.append((name, seed, [(murmur(field, seed), 1.0)]))
+    return label, weight, close(groups, bits)

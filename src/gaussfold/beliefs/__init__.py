@@ -1,11 +1,20 @@
-"""What we know: Gaussians over the parameters, one file per shape of covariance."""
+"""What we know: Gaussians over the parameters, one file per shape of covariance.
 
-from gaussfold.beliefs.coupling import Joint, Marginal
-from gaussfold.beliefs.dense import DenseGaussian
-from gaussfold.beliefs.diagonal import DiagonalGaussian
-from gaussfold.beliefs.factor import FactorGaussian
-from gaussfold.beliefs.lowrank import LowRankGaussian
-from gaussfold.beliefs.mixture import DiagonalMixture
+Each is imported on first use: the command line needs the diagonal ones, and should not wait for the others.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gaussfold.beliefs.coupling import Joint, Marginal
+    from gaussfold.beliefs.dense import DenseGaussian
+    from gaussfold.beliefs.diagonal import DiagonalGaussian
+    from gaussfold.beliefs.factor import FactorGaussian
+    from gaussfold.beliefs.lowrank import LowRankGaussian
+    from gaussfold.beliefs.mixture import DiagonalMixture
 
 __all__ = [
     "DenseGaussian",
@@ -16,3 +25,22 @@ __all__ = [
     "LowRankGaussian",
     "Marginal",
 ]
+
+_HOMES = {
+    "DenseGaussian": "dense",
+    "DiagonalGaussian": "diagonal",
+    "DiagonalMixture": "mixture",
+    "FactorGaussian": "factor",
+    "Joint": "coupling",
+    "LowRankGaussian": "lowrank",
+    "Marginal": "coupling",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        msg = f"module 'gaussfold.beliefs' has no attribute {name!r}"
+        raise AttributeError(msg)
+    value: object = getattr(importlib.import_module(f"gaussfold.beliefs.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value

@@ -8,68 +8,47 @@ for all features is a single cell.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
 
 from gaussfold.beliefs.coupling import Coupling, coupling_from_form, resolve_coupling
+from gaussfold.beliefs.rows import Rows, sparse_rows
 from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.dynamics import Forgetting, RandomWalk
-from gaussfold.engine.cells import FORGETS, STILL, WALKS, look, undo
-from gaussfold.engine.diagonal import CURVATURE, HEIGHT, JOINT, MARGINAL, ONE_STEP, SOLVED, absorb_any
-from gaussfold.engine.diagonal_logit import WIDTH, absorb_logit, absorb_logit_grid
+from gaussfold.engine.cells import FORGETS, STILL, WALKS, count_touched, list_touched, look, undo
+from gaussfold.engine.diagonal import absorb_any, absorb_logit
 from gaussfold.engine.evaluate import NEWTON
 from gaussfold.engine.families import LOGIT, STUDENT_T
+from gaussfold.engine.logit_scores import logit_scores
+from gaussfold.engine.mixing import any_scores, mix
+from gaussfold.engine.rows_any import CURVATURE, HEIGHT, JOINT, MARGINAL, ONE_STEP, SOLVED
 from gaussfold.engine.sites import POSTERIOR
 from gaussfold.types import Array, ArrayLike
 
 MAX_DIM = 2**31 - 1
 FAST = (LOGIT, NEWTON, POSTERIOR, (MARGINAL, SOLVED, CURVATURE))
+LANES = (1, 8)
+"""Numbers of components that the fast loop is written for."""
+NEAR = 1 << 23
+"""Cells of fewer bytes are in the caches: asking for them ahead of time only costs."""
 
 
-class Rows(NamedTuple):
-    """A sparse matrix as its three arrays."""
-
-    indptr: np.ndarray
-    indices: np.ndarray
-    data: np.ndarray
-
-    def plain(self, *, narrow: bool) -> Rows:
-        """In the few types that loops are compiled for; ``narrow`` leaves 32-bit column indices as they are."""
-        kind = np.int32 if narrow and self.indices.dtype == np.int32 else np.int64
-        return Rows(
-            self.indptr.astype(np.int64, copy=False),
-            self.indices.astype(kind, copy=False),
-            self.data.astype(np.float64, copy=False),
-        )
-
-    @property
-    def longest(self) -> int:
-        """Number of entries of the longest row."""
-        return int(np.diff(self.indptr).max(initial=0))
-
-
-def sparse_rows(X: Any, dim: int, *, merged: bool = False) -> Rows:
-    """CSR arrays of a matrix of any kind; ``merged``: each feature at most once a row."""
-    csr = X if sparse.issparse(X) and X.format == "csr" else sparse.csr_array(X)
-    if csr.ndim != 2 or csr.shape[1] != dim:
-        msg = f"X: shape {csr.shape}; (n, {dim}) is needed"
-        raise ValueError(msg)
-    if merged and not csr.has_canonical_format:
-        csr = csr.copy()
-        csr.sum_duplicates()
-    indices = csr.indices
-    if indices.size and not (indices.min() >= 0 and indices.max() < dim):
-        msg = f"X: column indices from {indices.min()} to {indices.max()}; 0 to {dim - 1} are allowed"
-        raise ValueError(msg)
-    return Rows(csr.indptr, indices, csr.data)
+def _repeated(cell: np.ndarray, dim: int) -> np.ndarray:
+    """One cell for each of dim features; in long pieces, which is much faster than cell by cell."""
+    block = np.repeat(cell, min(dim, 4096), axis=0)
+    cells = np.empty((dim, *cell.shape[1:]), cell.dtype)
+    whole = dim - dim % block.shape[0]
+    cells[:whole].reshape(-1, block.size)[:] = block.reshape(-1)
+    cells[whole:] = block[: dim - whole]
+    return cells
 
 
 class Cellular:
     """Cells, coupling and clock. Subclasses say what K means."""
 
     _cells: np.ndarray
+    _blank: np.ndarray | None  # the cell that all features shared before any was learned
     _dim: int
     _log_weights: Array
     _coupling: Coupling
@@ -81,6 +60,7 @@ class Cellular:
     def _start(self, cells: np.ndarray, dim: int, coupling: str | Coupling) -> None:
         k = cells.shape[2]
         self._cells, self._dim, self._coupling = cells, dim, resolve_coupling(coupling)
+        self._blank = None
         self._log_weights = np.full(k, -math.log(k))
         self._kind = STILL
         self._seen, self._clock = np.empty(0), np.zeros(1)
@@ -125,17 +105,28 @@ class Cellular:
     def _widen(self) -> None:
         """Give every feature its own cell."""
         if self._cells.shape[0] < self._dim:
-            self._cells = np.repeat(self._cells, self._dim, axis=0)
+            self._blank = self._cells
+            self._cells = _repeated(self._cells, self._dim)
+
+    def touched(self) -> np.ndarray:
+        """Features whose cell differs from the one all began with; all of them if they began with their own."""
+        if self._cells.shape[0] < self._dim:
+            return np.empty(0, np.uint32)
+        if self._blank is None:
+            return np.arange(self._dim, dtype=np.uint32)
+        columns = np.empty(count_touched(self._cells, self._blank) + 1, np.uint32)
+        list_touched(self._cells, self._blank, columns)
+        return columns[:-1]
 
     def _look(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance of x'θ per row and component."""
-        return self.look_rows(sparse_rows(X, self._dim, merged=True))
+        return self.look_rows(sparse_rows(X, self._dim))
 
     def look_rows(self, rows: Rows) -> tuple[Array, Array]:
         """Mean and variance of x'θ per row and component, shape (n, K), from CSR arrays without repetitions."""
         n, k = rows.indptr.size - 1, self._cells.shape[2]
         mean, variance = np.empty((n, k)), np.empty((n, k))
-        plain = rows.plain(narrow=False)
+        plain = rows.plain(narrow=True)
         look(self._cells, self._seen, self._clock[0], self._kind, self._prior, *plain, mean, variance)
         return mean, variance
 
@@ -162,6 +153,7 @@ class Cellular:
             raise ValueError(msg)
         if self._kind != STILL:
             self._cells = np.broadcast_to(self._current(), (self._dim, *self._cells.shape[1:])).astype(self.dtype)
+            self._blank = None
         self._kind = kind
         self._prior = prior.copy() if kind == FORGETS else self._prior
         self._seen, self._clock = np.zeros(self._dim), np.zeros(1)
@@ -203,8 +195,14 @@ class Cellular:
         weight: Array,
         program: tuple[int, float, float, int, float, int],
         dynamics: Forgetting | RandomWalk | None = None,
+        *,
+        whole: bool = True,
     ) -> Trace:
-        """As :meth:`absorb_stream` from CSR arrays whose indices are known to be in range; features may repeat."""
+        """As :meth:`absorb_stream` from CSR arrays whose indices are in range and do not repeat within a row.
+
+        ``whole=False``: on an error the rows before the one that failed stay learned (``RowError.trace``); no copy
+        of what is overwritten has to be kept then.
+        """
         self._check(program)
         if y.size == 0:
             return Trace.empty(0)
@@ -212,28 +210,32 @@ class Cellular:
         rate = self._rate(dynamics)
         clock, log_weights = self._clock[0], self._log_weights.copy()
         # Where the cells are fewer than the entries of these rows a copy of them is the cheaper log.
-        copied = self._cells.copy() if self._dim <= rows.data.size else None
+        copied = self._cells.copy() if whole and self._dim <= rows.data.size else None
         copied_seen = self._seen.copy() if copied is not None else None
-        logged = 0 if copied is not None else rows.data.size
+        logged = rows.data.size if whole and copied is None else 0
         log = (
             np.empty((logged, *self._cells.shape[1:]), dtype=self.dtype),
             np.empty(logged if self._seen.size else 0),
             np.empty(logged, dtype=np.uint64),
         )
-        trace = Trace.empty(y.size)
-        failed, size = self._run(
-            rows, y, weight, program, (self._seen, self._clock, self._kind, rate, self._prior), log, trace
-        )
-        if failed >= 0:
-            if copied is not None and copied_seen is not None:
-                self._cells[:] = copied
-                self._seen[:] = copied_seen
-            else:
-                undo(self._cells, self._seen, *log, size)
-            self._clock[0] = clock
-            self._log_weights[:] = log_weights
-            raise RowError(failed)
-        return trace
+        marginals = np.empty((2, y.size, self._cells.shape[2]))
+        # With marginal coupling there is a site per feature, none per row.
+        sites = np.full((2, y.size), 0.0 if self._coupling.form[0] == JOINT else np.nan)
+        time = (self._seen, self._clock, self._kind, rate, self._prior)
+        failed, size = self._run(rows.plain(narrow=True), y, weight, program, time, log, marginals, sites)
+        if failed < 0:
+            return self._score(y, weight, program, marginals, sites)
+        if not whole:
+            before = marginals[:, :failed].copy()
+            raise RowError(failed, self._score(y[:failed], weight[:failed], program, before, sites[:, :failed]))
+        if copied is not None and copied_seen is not None:
+            self._cells[:] = copied
+            self._seen[:] = copied_seen
+        else:
+            undo(self._cells, self._seen, *log, size)
+        self._clock[0] = clock
+        self._log_weights[:] = log_weights
+        raise RowError(failed)
 
     def _check(self, program: tuple[int, float, float, int, float, int]) -> None:
         code, _, _, rule, _, at = program
@@ -253,34 +255,52 @@ class Cellular:
         program: tuple[int, float, float, int, float, int],
         time: tuple[Any, ...],
         log: tuple[np.ndarray, np.ndarray, np.ndarray],
-        trace: Trace,
+        marginals: Array,
+        sites: Array,
     ) -> tuple[int, int]:
         """Choose the loop; returns the row that failed or -1, and the size of the log."""
-        code, p0, _, rule, _, at = program
+        code, _, _, rule, _, at = program
         form, k = self._coupling.form, self._cells.shape[2]
         info = np.finfo(self.dtype)
         limits = (float(info.tiny), float(info.max))
-        if form[0] == MARGINAL:
-            trace.site_precision[:] = np.nan  # a site per feature, none per row
-            trace.site_shift[:] = np.nan
-        fast = (code, rule, at, form) == FAST
-        shared = (self._cells, time, log, *rows.plain(narrow=fast), y, weight)
-        scratch = (self._log_weights, np.empty(k), np.empty(k))
-        if fast and k == 1:
-            outcome = absorb_logit(*shared, p0, limits, rows.longest, *trace[:3])
-        elif fast and k <= WIDTH:
-            outcome = absorb_logit_grid(*shared, p0, limits, rows.longest, *scratch, *trace[:3])
+        shared = (self._cells, time, log, *rows, y, weight, limits, rows.longest)
+        if (code, rule, at, form) == FAST and k in LANES:
+            failed, size = absorb_logit(*shared, self._cells.nbytes > NEAR, marginals[0], marginals[1])
         else:
-            outcome = absorb_any(*shared, program, form, limits, rows.longest, *scratch, *trace)
-        failed, size = outcome
+            failed, size = absorb_any(*shared, marginals[0], marginals[1], program, form, sites[0], sites[1])
         return int(failed), int(size)
+
+    def _score(
+        self,
+        y: Array,
+        weight: Array,
+        program: tuple[int, float, float, int, float, int],
+        marginals: Array,
+        sites: Array,
+    ) -> Trace:
+        """What was predicted from the marginals; the components' weights follow from it."""
+        code, p0, p1 = program[:3]
+        scores = np.empty(marginals.shape[1:])
+        if code == LOGIT:
+            logit_scores(p0, y, marginals[0], marginals[1], scores)
+        else:
+            any_scores(code, p0, p1, y, marginals[0], marginals[1], scores)
+        if marginals.shape[2] == 1:
+            return Trace(marginals[0, :, 0], marginals[1, :, 0], scores[:, 0], sites[0], sites[1])
+        mixed = np.empty((3, y.size))
+        mix(
+            code, p0, p1, y, weight, self._log_weights, marginals[0], marginals[1], scores, mixed[0], mixed[1], mixed[2]
+        )
+        return Trace(mixed[0], mixed[1], mixed[2], sites[0], sites[1])
 
     # Storage.
 
     def state(self, *, copy: bool = True) -> dict[str, np.ndarray]:
-        """Named arrays that hold everything. ``copy=False`` gives views, to save a belief as large as the memory."""
-        arrays = {
-            "cells": self._cells,
+        """Named arrays that hold everything: of the cells only those that were touched, if that is less.
+
+        ``copy=False`` gives views where it can, to save a belief as large as the memory.
+        """
+        arrays = self._cell_state() | {
             "dim": np.array([self._dim]),
             "coupling": np.array(self._coupling.form),
             "log_weights": self._log_weights,
@@ -289,12 +309,26 @@ class Cellular:
             arrays |= {"seen": self._seen, "clock": self._clock, "kind": np.array([self._kind]), "prior": self._prior}
         return {name: array.copy() for name, array in arrays.items()} if copy else arrays
 
+    def _cell_state(self) -> dict[str, np.ndarray]:
+        if self._blank is None or 2 * count_touched(self._cells, self._blank) >= self._dim:
+            return {"cells": self._cells} | ({} if self._blank is None else {"blank": self._blank})
+        columns = self.touched()
+        return {"cells": self._cells[columns], "touched": columns, "blank": self._blank}
+
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Self:
         """The belief of :meth:`state`, bit for bit."""
         self = cls.__new__(cls)
         form = tuple(int(part) for part in state["coupling"])
-        self._start(state["cells"].copy(), int(state["dim"][0]), coupling_from_form(form))  # type: ignore[arg-type]
+        cells, dim = state["cells"], int(state["dim"][0])
+        if "touched" in state:
+            some, cells = cells, _repeated(state["blank"], dim)
+            cells[state["touched"]] = some
+        else:
+            cells = cells.copy()
+        self._start(cells, dim, coupling_from_form(form))  # type: ignore[arg-type]
+        if "blank" in state:
+            self._blank = state["blank"].copy()
         self._log_weights[:] = state["log_weights"]
         if "kind" in state:
             self._kind, self._prior = int(state["kind"][0]), state["prior"].copy()

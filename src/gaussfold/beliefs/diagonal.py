@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from gaussfold.beliefs.cellular import MAX_DIM, Cellular, sparse_rows
+from gaussfold.beliefs.cellular import MAX_DIM, Cellular
 from gaussfold.beliefs.coupling import Coupling
-from gaussfold.beliefs.dense import DenseGaussian
-from gaussfold.engine.diagonal import MARGINAL
+from gaussfold.beliefs.rows import sparse_rows
+from gaussfold.engine.rows_any import MARGINAL
 from gaussfold.types import Array, ArrayLike, Moments
+
+if TYPE_CHECKING:
+    from gaussfold.beliefs.dense import DenseGaussian
 
 
 class DiagonalGaussian(Cellular):
@@ -106,7 +109,7 @@ class DiagonalGaussian(Cellular):
 
     def sample_latent(self, X: ArrayLike, n: int, rng: np.random.Generator) -> Array:
         """Draw x'θ at all rows jointly, n times, shape (n, rows): only the parameters that the rows see are drawn."""
-        rows = sparse_rows(X, self._dim, merged=True)
+        rows = sparse_rows(X, self._dim)
         columns, place = np.unique(rows.indices, return_inverse=True)
         mean, variance = self.weights(columns)
         draws = mean + np.sqrt(variance) * rng.standard_normal((n, columns.size))
@@ -131,6 +134,8 @@ class DiagonalGaussian(Cellular):
 
     def to_dense(self) -> DenseGaussian:
         """The same Gaussian with its covariance written out."""
+        from gaussfold.beliefs.dense import DenseGaussian
+
         return DenseGaussian.independent(self.mean, np.sqrt(self.var))
 
     def natural(self) -> tuple[Array, Array]:

@@ -9,9 +9,10 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
-from gaussfold.beliefs import lowrank_options, lowrank_pass
+from gaussfold.beliefs import lowrank_moves, lowrank_options, lowrank_pass
 from gaussfold.beliefs.dense import DenseGaussian
 from gaussfold.beliefs.lowrank_options import Options
+from gaussfold.beliefs.lowrank_waiting import flush
 from gaussfold.beliefs.trace import Trace
 from gaussfold.dynamics import Forgetting, RandomWalk
 from gaussfold.engine.lowrank import gram
@@ -239,7 +240,7 @@ class LowRankGaussian:
 
         The mean is exact, the factors of all shards are projected at once. The prior must be diagonal (W = 0).
         """
-        return lowrank_pass.combine(prior, list(shards))
+        return lowrank_moves.combine(prior, list(shards))
 
     def copy(self) -> Self:
         """An independent copy."""
@@ -281,21 +282,25 @@ class LowRankGaussian:
 
     def flush(self) -> None:
         """Project the rows that wait, now."""
-        lowrank_pass.flush(self)
+        flush(self)
 
     def relax(self, factor: float, prior: LowRankGaussian) -> None:
         """Λ ← factor·Λ + (1-factor)·Λ₀, and the same for Λ·mean."""
         if factor != 1.0:
-            lowrank_pass.relax(self, factor, prior)
+            lowrank_moves.relax(self, factor, prior)
 
     def diffuse(self, variance: float) -> None:
         """P ← P + variance·I, which keeps the form: exact."""
         if variance != 0.0:
-            lowrank_pass.diffuse(self, variance)
+            lowrank_moves.diffuse(self, variance)
 
     def absorb(self, x: Array, precision: float, shift: float) -> None:
         """Multiply by one site exp(shift·f - ½·precision·f²), f = x'θ."""
-        lowrank_pass.absorb_site(self, np.asarray(x, dtype=float)[None], precision, shift)
+        lowrank_moves.absorb_site(self, np.asarray(x, dtype=float)[None], precision, shift)
+
+    def absorb_factors(self, rows: Array, mean: ArrayLike) -> None:
+        """Λ ← Λ + rows'rows, projected; the mean becomes ``mean``, which the caller has conditioned."""
+        lowrank_moves.absorb_factors(self, rows, mean)
 
     def absorb_stream(
         self,

@@ -7,8 +7,6 @@ rows wait, scaled by the roots of their site precisions, until the block is full
 
 from __future__ import annotations
 
-import math
-import tempfile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +14,16 @@ from scipy import sparse
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf
 
+from gaussfold.beliefs.lowrank_printed import printed_row
+from gaussfold.beliefs.lowrank_snapshot import Snapshot
+from gaussfold.beliefs.lowrank_waiting import flush, project, wait
 from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.dynamics import Forgetting
 from gaussfold.engine.dense import absorb_rows
 from gaussfold.engine.families import STUDENT_T
-from gaussfold.engine.lowrank import gradient_and_curvature, gram, mix_rows
-from gaussfold.engine.sites import EXTRAGRADIENT_PRINTED, PRIOR
-from gaussfold.factors import resolve_projection
+from gaussfold.engine.lowrank import mix_rows
+from gaussfold.engine.lowrank_row import check_row, look_row
+from gaussfold.factors.eigen import FEW, Sight, project_row
 from gaussfold.factors.recursive_em import Seen
 from gaussfold.factors.woodbury import Precision, View
 from gaussfold.types import Array
@@ -33,8 +34,8 @@ if TYPE_CHECKING:
 _NOTHING = np.empty((0, 0))
 SEGMENT = 128
 """Rows looked at in one product at most."""
-SNAPSHOT_BYTES = 1 << 26
-"""A larger belief is kept safe on disk, not in memory, while a call makes more than one projection."""
+SURE = 1e-3
+"""One row: above this share of x'Ψ⁻¹x, x'Px is a difference that has lost three digits at most."""
 
 
 def run(
@@ -58,15 +59,19 @@ def run(
     last = int(np.flatnonzero(learn)[-1]) if learn.any() else -1
     fits = belief.pending + int(learn.sum()) <= belief.options.block_size
     calm = y.size == 1 or (moving is None and fits and last == y.size - 1 and program[0] != STUDENT_T)
-    keep = None if calm or last < 0 else _Snapshot(belief)
-    visit = _paper_row if belief.options.gain == "projected" else _segment
+    keep = None if calm or last < 0 else Snapshot(belief)
+    visit = _one_row if _is_one_row(belief, rows) else _segment
+    if belief.options.gain == "projected":
+        visit = printed_row
     start = 0
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # overflow is looked for, and becomes a RowError
             while start < y.size:
                 if moving is not None and learn[start]:
                     moving.tick(belief)
-                stop = _segment_end(learn, start, belief.options.block_size - belief.pending, moving is not None)
+                stop = _segment_end(
+                    learn, start, belief.options.block_size - belief.pending, moving is not None or visit is _one_row
+                )
                 part = slice(start, stop)
                 start += visit(belief, rows[part], y[part], weight[part], program, trace.rows(start, stop), start)
     except BaseException as problem:
@@ -106,16 +111,7 @@ def _segment(
     if not np.isfinite(view.covariance).all():
         raise RowError(first + int(np.argmax(~np.isfinite(np.diag(view.covariance)))))
     offset = np.asarray(X @ belief._mean, dtype=np.float64)
-    root = _root(view.covariance)
-    size = root.shape[1]
-    trace.site_precision[:] = 0.0
-    trace.site_shift[:] = 0.0
-    failed = absorb_rows(
-        np.eye(size), np.zeros(size), root, offset, y, weight, trace.site_precision, trace.site_shift, program,
-        trace.mean, trace.variance, trace.log_predictive, _NOTHING,
-    )  # fmt: skip
-    if failed >= 0:
-        raise RowError(first + int(failed))
+    _visit(_root(view.covariance), offset, y, weight, program, trace, first)
     taken = y.size
     negative = np.flatnonzero(trace.site_precision < 0.0)
     if negative.size:  # no factor can hold a negative term: project what comes before, then this row by itself
@@ -127,7 +123,7 @@ def _segment(
             return 0
         if taken < y.size:
             return _segment(belief, X[:taken], y[:taken], weight[:taken], program, trace.rows(0, taken), first)
-    _condition(belief, precision, X, view, offset, trace)
+    condition(belief, precision, X, view, offset, trace)
     informative = trace.site_precision != 0.0
     if not informative.any():
         return taken
@@ -137,15 +133,79 @@ def _segment(
         residual = view.residual if belief.options.projection == "em" else None
         seen = Seen(view.reach, view.inner, residual) if informative.all() else None
         del view
-        _project(belief, X if seen is not None else X[informative], sites, seen)
+        project(belief, X if seen is not None else X[informative], sites, seen)
         return taken
-    _wait(belief, X[informative], np.sqrt(sites))
+    wait(belief, X[informative], np.sqrt(sites))
     if belief.pending >= belief.options.block_size:
         flush(belief)
     return taken
 
 
-def _condition(belief: LowRankGaussian, precision: Precision, X: Any, view: View, offset: Array, trace: Trace) -> None:
+def _one_row(
+    belief: LowRankGaussian,
+    X: Any,
+    y: Array,
+    weight: Array,
+    program: tuple[int, float, float, int, float, int],
+    trace: Trace,
+    first: int,
+) -> int:
+    """One dense row, few factors, the eigen-projection: as :func:`_segment`, in two passes over the memory."""
+    x, reach = X[0], np.empty(belief.rank)
+    inner, offset = look_row(belief._W, belief._psi, belief._mean, x, reach)
+    explained = belief.precision().solve(reach)
+    variance = inner - float(reach @ explained)
+    if not variance > SURE * inner:  # too many digits cancelled, or nothing is finite: as a sum of squares
+        variance = check_row(belief._W, belief._psi, x, explained) + float(explained @ explained)
+    if not np.isfinite(variance):
+        raise RowError(first)
+    _visit(np.array([[np.sqrt(variance)]]), np.array([offset]), y, weight, program, trace, first)
+    site = float(trace.site_precision[0])
+    if not site > 0.0:  # nothing to project, or nothing that a factor can hold
+        return _segment(belief, X, y, weight, program, trace, first)
+    gain = (float(trace.site_shift[0]) - site * offset) / (1.0 + site * variance)
+    if not np.isfinite(gain):
+        raise RowError(first)
+    sight = Sight(reach, inner, explained)
+    belief._gram = project_row(belief._W, belief._psi, belief._gram, belief._mean, x, sight, site, gain, belief._due)
+    belief._view = None
+    return 1
+
+
+def _is_one_row(belief: LowRankGaussian, rows: Any) -> bool:
+    options = belief.options
+    return (
+        options.projection == "eigen"
+        and options.block_size == 1
+        and options.inner_loops == 1
+        and belief.rank <= FEW
+        and not belief.pending
+        and not sparse.issparse(rows)
+    )
+
+
+def _visit(
+    root: Array,
+    offset: Array,
+    y: Array,
+    weight: Array,
+    program: tuple[int, float, float, int, float, int],
+    trace: Trace,
+    first: int,
+) -> None:
+    """The sites of rows with covariance ``root root'`` and means ``offset``, one after the other, into the trace."""
+    size = root.shape[1]
+    trace.site_precision[:] = 0.0
+    trace.site_shift[:] = 0.0
+    failed = absorb_rows(
+        np.eye(size), np.zeros(size), root, offset, y, weight, trace.site_precision, trace.site_shift, program,
+        trace.mean, trace.variance, trace.log_predictive, _NOTHING,
+    )  # fmt: skip
+    if failed >= 0:
+        raise RowError(first + int(failed))
+
+
+def condition(belief: LowRankGaussian, precision: Precision, X: Any, view: View, offset: Array, trace: Trace) -> None:
     """Mean += PX'a: the exact posterior mean of the rows' Gaussian sites."""
     inner = np.eye(offset.size) + trace.site_precision[:, None] * view.covariance
     a = np.linalg.solve(inner, trace.site_shift - trace.site_precision * offset)
@@ -161,158 +221,6 @@ def _condition(belief: LowRankGaussian, precision: Precision, X: Any, view: View
     if not np.isfinite(step).all():
         raise RowError(0)
     belief._mean += step
-
-
-def _wait(belief: LowRankGaussian, X: Any, root: Array) -> None:
-    """Append rows, scaled, to those that wait."""
-    scaled = sparse.diags(root) @ X if sparse.issparse(X) else X * root[:, None].astype(X.dtype)
-    if belief._rows is None:
-        belief._rows = scaled.tocsr() if sparse.issparse(scaled) else scaled
-    elif sparse.issparse(scaled) and sparse.issparse(belief._rows):
-        belief._rows = sparse.vstack([belief._rows, scaled], format="csr")
-    else:
-        belief._rows = np.vstack([_dense(belief._rows), _dense(scaled)]).astype(belief._W.dtype)
-    belief._view = None
-
-
-def flush(belief: LowRankGaussian) -> None:
-    """Project the rows that wait."""
-    if belief._rows is not None:
-        rows, belief._rows = belief._rows, None
-        _project(belief, rows, np.ones(rows.shape[0]), None)
-
-
-def _project(belief: LowRankGaussian, X: Any, sites: Array, seen: Seen | None) -> None:
-    belief._view = None
-    project = resolve_projection(belief.options.projection)
-    belief._gram = project(
-        belief._W, belief._psi, belief._gram, X, sites, 1.0, belief.options.inner_loops, seen, belief._due
-    )
-
-
-def _paper_row(
-    belief: LowRankGaussian,
-    X: Any,
-    y: Array,
-    weight: Array,
-    program: tuple[int, float, float, int, float, int],
-    trace: Trace,
-    first: int,
-) -> int:
-    """One row with the gain of the projected precision: lrvga (24)-(26), (141)-(143). For reproduction."""
-    X, y, weight, trace = X[:1], y[:1], weight[:1], trace.rows(0, 1)
-    precision = belief.precision()
-    view = precision.view(X, residual=True)
-    m0, v0 = float((X @ belief._mean)[0]), float(view.covariance[0, 0])
-    failed = absorb_rows(
-        np.eye(1), np.zeros(1), np.sqrt(view.covariance), np.array([m0]), y, weight, trace.site_precision,
-        trace.site_shift, program, trace.mean, trace.variance, trace.log_predictive, _NOTHING,
-    )  # fmt: skip
-    if failed >= 0:
-        raise RowError(first)
-    if math.isnan(y[0]) or weight[0] == 0.0 or v0 == 0.0:
-        return 1
-    at = program[5]
-    if at <= PRIOR + 1:  # prior, posterior: the gradient as seen from the mean before
-        curvature = float(trace.site_precision[0])
-        gradient = float(trace.site_shift[0]) - curvature * m0
-        again = False
-    else:
-        gradient, bend = gradient_and_curvature(program, y[0], weight[0], m0, v0, m0, v0)
-        curvature, again = -bend, True
-    before = (belief._W.copy(), belief._psi.copy(), belief._gram) if at == EXTRAGRADIENT_PRINTED else None
-    _project(belief, X, np.array([curvature]), None)
-    look = belief.precision().view(X, residual=True)
-    if again:
-        v1 = float(look.covariance[0, 0])
-        m1 = m0 + v1 * gradient
-        gradient, bend = gradient_and_curvature(program, y[0], weight[0], m1, v1, m0, v0)
-        if before is not None:
-            belief._W, belief._psi, belief._gram = before
-            curvature = -bend
-            _project(belief, X, np.array([curvature]), None)
-            look = belief.precision().view(X, residual=True)
-    assert look.residual is not None
-    belief._mean += gradient * look.residual[0] / belief._psi
-    trace.site_precision[0], trace.site_shift[0] = curvature, gradient + curvature * m0
-    return 1
-
-
-def absorb_site(belief: LowRankGaussian, X: Array, precision: float, shift: float) -> None:
-    """One given site."""
-    rows = X.astype(belief._W.dtype)
-    view = belief.precision().view(rows)
-    if not 0.0 < 1.0 + precision * view.covariance[0, 0] < math.inf:
-        msg = f"precision={precision!r}: the belief would no longer be a Gaussian"
-        raise ValueError(msg)
-    trace = Trace.empty(1)
-    trace.site_precision[0], trace.site_shift[0] = precision, shift
-    _condition(belief, belief.precision(), rows, view, np.asarray(rows @ belief._mean, dtype=np.float64), trace)
-    if precision < 0.0:
-        flush(belief)
-        _project(belief, rows, np.array([precision]), None)
-    elif precision > 0.0:
-        _wait(belief, rows, np.sqrt([precision]))
-        if belief.pending >= belief.options.block_size:
-            flush(belief)
-
-
-def relax(belief: LowRankGaussian, factor: float, prior: LowRankGaussian) -> None:
-    """Stabilised forgetting; exact if the prior is diagonal, else its factors are projected in."""
-    flush(belief)
-    pull = factor * belief.precision().times((belief.mean - prior.mean)[None])
-    belief._W *= belief._W.dtype.type(math.sqrt(factor))
-    belief._psi *= belief._psi.dtype.type(factor)
-    belief._psi += (1.0 - factor) * prior._psi
-    belief._gram = gram(belief._W, belief._psi)
-    belief._view = None
-    factors = np.ascontiguousarray(prior._W.T, dtype=belief._W.dtype)
-    share = np.full(prior.rank, 1.0 - factor)
-    used = factors.any(axis=1)
-    waiting = factors[used] * np.sqrt(share[used])[:, None].astype(factors.dtype) if used.any() else None
-    whole = Precision(belief._W, belief._psi, belief._gram, waiting)
-    belief._mean[:] = prior.mean + whole.covariance_times(pull)[0]
-    if waiting is not None:
-        _project(belief, waiting, np.ones(len(waiting)), None)
-
-
-def diffuse(belief: LowRankGaussian, variance: float) -> None:
-    """P + qI = D - AA' with D = Ψ⁻¹ + q and A = Ψ⁻¹WM^(-1/2); its inverse is D⁻¹ + D⁻¹A(I - A'D⁻¹A)⁻¹A'D⁻¹."""
-    flush(belief)
-    p = belief.rank
-    values, vectors = eigh(np.eye(p) + belief._gram)
-    half = vectors / np.sqrt(values)  # M^(-1/2) up to a rotation
-    fresh = belief._psi / (1.0 + variance * belief._psi)
-    ratio = fresh / belief._psi
-    inner = np.eye(p) - half.T @ gram(belief._W, belief._psi / ratio) @ half
-    spread, turn = eigh(inner)
-    mixing = (half @ turn / np.sqrt(spread)).astype(belief._W.dtype)
-    belief._W = (belief._W * ratio[:, None]) @ mixing
-    belief._psi = fresh
-    belief._gram = gram(belief._W, belief._psi)
-    belief._view = None
-
-
-def combine(prior: LowRankGaussian, shards: list[LowRankGaussian]) -> LowRankGaussian:
-    """All shards' factors side by side, projected at once."""
-    if prior.W.any():
-        msg = "prior: its W is not zero; combining needs a diagonal prior, as isotropic() makes it"
-        raise ValueError(msg)
-    result = prior.copy()
-    base = prior.precision().times(prior.mean[None])
-    pull = base.copy()
-    columns = []
-    for shard in shards:
-        result._psi += shard._psi - prior._psi
-        pull += shard.precision().times(shard.mean[None]) - base
-        columns.append(shard._W.T)
-        if shard._rows is not None:
-            columns.append(_dense(shard._rows))
-    if columns:
-        result._rows = np.ascontiguousarray(np.vstack(columns), dtype=result._W.dtype)
-        result._mean[:] = result.precision().covariance_times(pull)[0]
-        flush(result)
-    return result
 
 
 def _root(K: Array) -> Array:
@@ -331,36 +239,3 @@ def _root(K: Array) -> Array:
         values, vectors = eigh(scaled)
         root[alive] = vectors * np.sqrt(np.maximum(values, 0.0))
     return root * std[:, None]
-
-
-def _dense(rows: Any) -> Array:
-    return np.asarray(rows.toarray() if sparse.issparse(rows) else rows)
-
-
-class _Snapshot:
-    """What is needed to undo a call: in memory if small, else in a temporary file."""
-
-    def __init__(self, belief: LowRankGaussian) -> None:
-        self._rest = (belief._mean.copy(), belief._psi.copy(), belief._gram.copy(), belief._due.copy(), belief._rows)
-        self._W: Array | None = None
-        self._file: Any = None
-        if belief._W.nbytes <= SNAPSHOT_BYTES:
-            self._W = belief._W.copy()
-        else:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the snapshot
-            belief._W.tofile(self._file)
-
-    def close(self) -> None:
-        """Let the file go."""
-        if self._file is not None:
-            self._file.close()
-
-    def restore(self, belief: LowRankGaussian) -> None:
-        """Put everything back."""
-        belief._mean, belief._psi, belief._gram, belief._due, belief._rows = self._rest
-        if self._W is not None:
-            belief._W = self._W
-        else:
-            self._file.seek(0)
-            belief._W.reshape(-1)[:] = np.fromfile(self._file, dtype=belief._W.dtype)
-        belief._view = None

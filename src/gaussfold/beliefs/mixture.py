@@ -7,9 +7,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from gaussfold.beliefs.cellular import Cellular, sparse_rows
+from gaussfold.beliefs.cellular import Cellular
 from gaussfold.beliefs.coupling import Coupling
 from gaussfold.beliefs.diagonal import DiagonalGaussian, check_dim
+from gaussfold.beliefs.rows import sparse_rows
 from gaussfold.types import Array, ArrayLike, Moments
 
 PRIOR_GRID = tuple(2.0**power for power in range(-4, 4))
@@ -105,7 +106,7 @@ class DiagonalMixture(Cellular):
 
     def sample_latent(self, X: ArrayLike, n: int, rng: np.random.Generator) -> Array:
         """Draw x'θ at all rows jointly, n times: only the parameters that the rows see are drawn."""
-        rows = sparse_rows(X, self._dim, merged=True)
+        rows = sparse_rows(X, self._dim)
         columns, place = np.unique(rows.indices, return_inverse=True)
         cells = np.broadcast_to(self._current(columns), (columns.size, *self._cells.shape[1:]))
         row = np.repeat(np.arange(rows.indptr.size - 1), np.diff(rows.indptr))

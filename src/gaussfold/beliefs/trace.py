@@ -29,11 +29,15 @@ class Trace(NamedTuple):
 
 
 class RowError(ValueError):
-    """A row whose update would leave the finite, positive definite world; ``row`` counts within the call."""
+    """A row whose update would leave the finite, positive definite world; ``row`` counts within the call.
 
-    def __init__(self, row: int) -> None:
+    ``trace`` is that of the rows before it, where they stay learned.
+    """
+
+    def __init__(self, row: int, trace: Trace | None = None) -> None:
         super().__init__(
             f"X: row {row} drives the posterior out of range (overflow, or a site that is not finite); "
-            "nothing was learned from this call. Scale the features, or drop the row"
+            f"{'nothing' if trace is None else 'nothing from it on'} was learned from this call. "
+            "Scale the features, or drop the row"
         )
-        self.row = row
+        self.row, self.trace = row, trace

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gaussfold.cli.model import AUTO, Setting, StreamModel
+from gaussfold.cli.model import StreamModel
+from gaussfold.cli.setting import AUTO, Setting
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.columns import assemble, categories
 from gaussfold.data.reading import Column, Reading

@@ -58,7 +58,7 @@ def describe(model: StreamModel, top: int) -> dict[str, Any]:
         "bits": model.reading.bits,
         "slots_used": len(slots),
         "prior_std": model.setting.prior_std,
-        "link": model.setting.link,
+        "likelihood": model.setting.likelihood,
     }
     if model.reading.constant:
         head |= {"constant": round(float(mean[size]), 6), "constant_std": round(float(std[size]), 6)}

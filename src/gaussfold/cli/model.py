@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from gaussfold import likelihoods
 from gaussfold.beliefs.diagonal import DiagonalGaussian
-from gaussfold.beliefs.mixture import PRIOR_GRID, DiagonalMixture
+from gaussfold.beliefs.mixture import DiagonalMixture
+from gaussfold.beliefs.rows import Rows
 from gaussfold.beliefs.trace import RowError, Trace
+from gaussfold.cli.sampling import sampled_latent
+from gaussfold.cli.setting import Setting
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.messages import DataError
 from gaussfold.data.reading import Reading
@@ -19,42 +22,19 @@ from gaussfold.engine.totals import LEARNED, LOSS, POSITIVE, SEEN, WEIGHT, add_l
 from gaussfold.folding import recipe_of
 from gaussfold.types import Array, Moments
 
-AUTO = "auto"
-
-
-@dataclass(frozen=True)
-class Setting:
-    """What is learned, as the user chose it."""
-
-    prior_std: float | str = 1.0  # AUTO becomes the default once it costs less than four single priors
-    link: str = "logit"
-    rule: str = "newton"
-    coupling: str = "marginal"
-    forgetting: float = 1.0
-    dtype: str = "float64"
-
-    def __post_init__(self) -> None:
-        """Refuse numbers that make no sense."""
-        if self.prior_std != AUTO and not (isinstance(self.prior_std, float) and 0.0 < self.prior_std <= 1e6):
-            msg = f"prior-std={self.prior_std!r}: 'auto' or a number > 0 is needed"
-            raise ValueError(msg)
-        if not 0.0 < self.forgetting <= 1.0:
-            msg = f"forgetting={self.forgetting!r}: a number > 0 and <= 1 is needed; 1 remembers everything"
-            raise ValueError(msg)
-
-    def prior(self, dim: int) -> Any:
-        """Return the belief before any data."""
-        if self.prior_std == AUTO:
-            return DiagonalMixture.isotropic(dim, PRIOR_GRID, coupling=self.coupling, dtype=self.dtype)
-        return DiagonalGaussian.isotropic(dim, float(self.prior_std), coupling=self.coupling, dtype=self.dtype)
-
 
 class Prediction(NamedTuple):
-    """Per row: probability of label 1, and mean and standard deviation of x'θ."""
+    """Per row: mean and standard deviation of the label (weights integrated out), and of x'θ."""
 
-    probability: Array
+    label: Array
+    label_std: Array
     mean: Array
     std: Array
+
+    def columns(self, binary: bool) -> dict[str, Any]:
+        """As they are written: a probability says all about a binary label."""
+        label = {"probability": self.label} if binary else {"prediction": self.label, "prediction_std": self.label_std}
+        return {**label, "mean": self.mean, "std": self.std}
 
 
 @dataclass
@@ -73,49 +53,70 @@ class StreamModel:
 
     def __post_init__(self) -> None:
         """Resolve names once."""
-        self._likelihood = likelihoods.Bernoulli(self.setting.link)  # type: ignore[arg-type]
+        if self.reading.labels != self.setting.labels:
+            self.reading = dataclasses.replace(self.reading, labels=self.setting.labels)
+        self._likelihood = self.setting.make_likelihood()
         self._program = recipe_of(self._likelihood, self.setting.rule, "posterior").program
         if self.belief is None:
             self.belief = self.setting.prior(self.reading.width)
+        elif self.belief._blank is None:  # files from before it was stored
+            self.belief._blank = self.setting.prior(1)._cells
+        if self.setting.prior_stds and self.names is None:
+            self.names = {}  # a slot's prior is that of the first feature in it, so those must be known
         self._dynamics = None
         if self.setting.forgetting < 1.0:
-            self._dynamics = Forgetting(self.setting.forgetting, self.setting.prior(self.reading.width))
+            prior = self.setting.prior(self.reading.width)
+            if self.setting.prior_stds:  # one cell per slot from the start: another shape later would be another prior
+                prior._widen()
+                if self.belief._prior.shape == prior._cells.shape:
+                    prior._cells[:] = self.belief._prior
+            self._dynamics = Forgetting(self.setting.forgetting, prior)
+
+    @property
+    def binary(self) -> bool:
+        """Whether labels are 0 and 1."""
+        return self.setting.labels == "binary"
 
     # Learning.
+
+    def meet(self, chunk: Chunk) -> None:
+        """Note the names of slots that are new, and give those slots the prior of their namespace."""
+        if self.names is None:
+            return
+        new = [named for named in chunk.names if named.slot not in self.names]
+        self.names.update((named.slot, named.name) for named in new)
+        stds = dict(self.setting.prior_stds)
+        special = [(named.slot, stds[named.space]) for named in new if named.space in stds]
+        if special:
+            slots, std = (np.array(part) for part in zip(*special, strict=True))
+            beliefs = [self.belief] if self._dynamics is None else [self.belief, self._dynamics.prior]
+            for belief in beliefs:
+                belief._widen()
+                belief._cells[slots, 1, 0] = std**2
+            if self.belief._prior.shape[0] > 1:
+                self.belief._prior[slots, 1, 0] = std**2
 
     def learn(self, chunk: Chunk) -> Trace:
         """Fold a chunk in; the trace has the predictions made before each row was learned.
 
-        A row that would drive the posterior out of range raises `DataError`, after the rows before it were learned.
+        A row that would drive the posterior out of range raises `RowError`, with the trace of the rows before it, which
+        stay learned; see `refuse_row`.
         """
-        try:
-            trace = self._absorb(chunk)
-        except RowError as error:
-            if error.row:
-                self.learn(chunk.rows(0, error.row))
-            place = f"{chunk.source}:{chunk.line[error.row]}"
-            msg = f"{place}: the row drives the weights out of range; rescale its features"
-            raise DataError(msg) from error
-        if chunk.names and self.names is not None:
-            for slot, name in chunk.names:
-                self.names.setdefault(slot, name)
-        return trace
-
-    def _absorb(self, chunk: Chunk) -> Trace:
-        trace: Trace = self.belief.absorb_stream(
-            chunk.X, chunk.label, chunk.weight, self._program, dynamics=self._dynamics
+        self.meet(chunk)
+        rows = Rows(chunk.indptr, chunk.indices, chunk.data)  # the readers leave no repetitions
+        trace: Trace = self.belief.absorb_rows(
+            rows, chunk.label, chunk.weight, self._program, self._dynamics, whole=False
         )
         return trace
 
     def score(self, chunk: Chunk) -> Trace:
         """Predictions and their log scores without learning."""
+        mean, variance = self.belief.marginal(chunk.X)
         if isinstance(self.belief, DiagonalMixture):
             means, variances = self.belief.marginals(chunk.X)
             scores = self._likelihood.log_predictive(chunk.label[:, None], Moments(means, variances))
             log_p = np.logaddexp.reduce(self.belief.log_weights + scores, axis=1)
-            mean, variance = self.belief.marginal(chunk.X)
         else:
-            mean, variance = self.belief.marginal(chunk.X)
             log_p = self._likelihood.log_predictive(chunk.label, Moments(mean, variance))
         nothing = np.zeros(len(chunk))
         return Trace(mean, variance, log_p, nothing, nothing)
@@ -127,36 +128,31 @@ class StreamModel:
     # Reading off.
 
     def predict(self, chunk: Chunk) -> Prediction:
-        """Probability of label 1 with the weights integrated out, and mean and standard deviation of x'θ."""
+        """Label and x'θ of each row, with mean and standard deviation."""
         mean, variance = self.belief.marginal(chunk.X)
         if isinstance(self.belief, DiagonalMixture):
-            latent = Moments(*self.belief.marginals(chunk.X))
-            probability = self._likelihood.predictive(latent).mean @ self.belief.weights
+            parts = self._likelihood.predictive(Moments(*self.belief.marginals(chunk.X)))
+            label = parts.mean @ self.belief.weights
+            spread = (parts.variance + (parts.mean - label[:, None]) ** 2) @ self.belief.weights
         else:
-            probability = self._likelihood.predictive(Moments(mean, variance)).mean
-        return Prediction(probability, mean, np.sqrt(variance))
+            label, spread = self._likelihood.predictive(Moments(mean, variance))
+        return Prediction(label, np.sqrt(spread), mean, np.sqrt(variance))
 
-    def before(self, trace: Trace, label: Array) -> Prediction:
-        """Predictions that a trace holds; exact where there is a label, else by its mean and variance."""
-        probability = self._likelihood.predictive(Moments(trace.mean, trace.variance)).mean
-        scored = np.exp(trace.log_predictive)
-        probability = np.where(label == 1.0, scored, np.where(label == 0.0, 1.0 - scored, probability))
-        return Prediction(probability, trace.mean, np.sqrt(trace.variance))
+    def before(self, trace: Trace, y: Array) -> Prediction:
+        """Predictions that a trace holds.
+
+        A probability is exact where there is a label; the rest goes by mean and variance of x'θ, which for mixed priors
+        is an approximation: their mixture is no Gaussian.
+        """
+        label, spread = self._likelihood.predictive(Moments(trace.mean, trace.variance))
+        if self.binary:
+            scored = np.exp(trace.log_predictive)
+            label = np.where(y == 1.0, scored, np.where(y == 0.0, 1.0 - scored, label))
+        return Prediction(label, np.sqrt(spread), trace.mean, np.sqrt(trace.variance))
 
     def thompson(self, chunk: Chunk, seed: int) -> Array:
-        """Probabilities under one draw of the weights; the same draw for all chunks, by the seed and the slot."""
-        columns, place = np.unique(chunk.indices, return_inverse=True)
-        normals = _normals(columns, seed)
-        if isinstance(self.belief, DiagonalMixture):
-            k = int(np.random.default_rng(seed).choice(len(self.belief.weights), p=self.belief.weights))
-            cells = np.broadcast_to(self.belief._current(columns), (len(columns), 2, len(self.belief.weights)))
-            theta = cells[:, 0, k] + np.sqrt(cells[:, 1, k]) * normals
-        else:
-            mean, variance = self.belief.weights(columns)
-            theta = mean + np.sqrt(variance) * normals
-        matrix = chunk.X
-        matrix.data = chunk.data * theta[place]
-        return np.asarray(self._likelihood.conditional(np.asarray(matrix.sum(axis=1)).ravel()).mean)
+        """Expected labels under one draw of the weights; the same draw for all chunks."""
+        return np.asarray(self._likelihood.conditional(sampled_latent(self.belief, chunk, seed)).mean)
 
     @property
     def average_loss(self) -> float:
@@ -165,12 +161,8 @@ class StreamModel:
 
     @property
     def base_rate_loss(self) -> float:
-        """Loss of the best constant prediction in hindsight."""
-        weight = self.totals[WEIGHT]
-        if not weight:
-            return float("nan")
-        p = np.array([self.totals[POSITIVE] / weight, 1.0 - self.totals[POSITIVE] / weight])
-        return float(-(p[p > 0] * np.log(p[p > 0])).sum())
+        """Loss of the best constant probability in hindsight; NaN unless labels are binary."""
+        return constant_loss(self.totals) if self.binary else float("nan")
 
     @property
     def examples(self) -> int:
@@ -184,13 +176,9 @@ class StreamModel:
 
     def used(self) -> np.ndarray[Any, Any]:
         """Which slots (the constant's left out) any row has touched."""
-        cells = self.belief._cells
-        if cells.shape[0] == 1:
-            return np.zeros(1 << self.reading.bits, bool)
-        prior = self.setting.prior(1)._cells[0]
         touched = np.zeros(1 << self.reading.bits, bool)
-        for place, value in np.ndenumerate(prior):  # column by column: a reduction over tiny axes is slow
-            touched |= cells[(slice(touched.size), *place)] != value
+        columns = self.belief.touched()
+        touched[columns[columns < touched.size]] = True
         return touched
 
     # Model files: see `gaussfold.store`.
@@ -211,7 +199,7 @@ class StreamModel:
         """Everything else, as JSON can hold it."""
         return {
             "setting": vars(self.setting),
-            "reading": self.reading.to_json(),
+            "reading": dataclasses.replace(self.reading, format=None).to_json(),  # of a file, not of the model
             "belief": type(self.belief).__name__,
             "run": dict(self.run),
         }
@@ -230,7 +218,7 @@ class StreamModel:
             pieces = [text[a:b].decode() for a, b in zip([0, *ends[:-1]], ends, strict=True)] if ends else []
             names = dict(zip(arrays["names.slots"].tolist(), pieces, strict=True))
         return cls(
-            Setting(**header["setting"]),
+            Setting.from_json(header["setting"]),
             Reading.from_json(header["reading"]),
             belief,
             arrays["totals"],
@@ -239,14 +227,15 @@ class StreamModel:
         )
 
 
-def _normals(columns: np.ndarray[Any, Any], seed: int) -> Array:
-    """Return a standard normal number per slot that depends on the slot and the seed alone (SplitMix64)."""
-    from scipy.special import ndtri
+def constant_loss(totals: Array) -> float:
+    """Loss of the best constant probability in hindsight: the entropy of the share of positive labels."""
+    if not totals[WEIGHT]:
+        return float("nan")
+    p = np.array([totals[POSITIVE], totals[WEIGHT] - totals[POSITIVE]]) / totals[WEIGHT]
+    return float(-(p[p > 0] * np.log(p[p > 0])).sum())
 
-    with np.errstate(over="ignore"):
-        z = columns.astype(np.uint64) + np.uint64(seed % 2**32) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z + np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        z ^= z >> np.uint64(31)
-    return np.asarray(ndtri(((z >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53))
+
+def refuse_row(chunk: Chunk, error: RowError) -> DataError:
+    """Return what to tell about a row that cannot be learned."""
+    place = f"{chunk.source}:{chunk.line[error.row]}"
+    return DataError(f"{place}: the row drives the weights out of range; rescale its features")

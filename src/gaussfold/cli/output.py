@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -18,38 +20,31 @@ _ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json
 
 
 class Writer:
-    """Writes columns of numbers (and tags) to a file or standard output."""
+    """Writes predictions, columns of numbers (and tags), to a file or standard output."""
 
     def __init__(self, path: str, kind: str | None = None) -> None:
         self.kind = kind or _ENDINGS.get(Path(path).suffix.lower(), "csv")
         if self.kind not in FORMATS:
             msg = f"output-format={self.kind!r}: allowed are {', '.join(FORMATS)}"
             raise Failure(msg, USAGE)
-        self._path, self._header = path, True
-        self._parquet: Any = None
-        self._file: TextIO | None = None
+        self._header = True
+        self._tagged: bool | None = None
+        self._arrow: ArrowFile | None = None
+        self._stack = contextlib.ExitStack()
         if self.kind == "parquet":
-            if path == "-":
-                msg = "Parquet cannot be written to standard output; give a file with -p"
-                raise Failure(msg, USAGE)
-            try:
-                import pyarrow  # noqa: F401
-            except ImportError as error:
-                msg = "writing Parquet needs pyarrow; pip install 'gaussfold[arrow]'"
-                raise Failure(msg, USAGE) from error
+            self._arrow = self._stack.enter_context(contextlib.closing(ArrowFile(path, self.kind)))
         else:
-            try:
-                self._file = standard_output() if path == "-" else open(path, "w", encoding="utf-8", newline="")  # noqa: SIM115
-            except OSError as error:
-                msg = f"{path}: cannot be written ({error.strerror})"
-                raise Failure(msg, CANNOT_WRITE) from error
+            self._file = self._stack.enter_context(open_text(path))
 
-    def write(self, columns: dict[str, Any]) -> None:
-        """Append rows; every call has the same columns."""
-        if self.kind == "parquet":
-            self._write_parquet(columns)
+    def write_rows(self, columns: dict[str, Any], tags: list[str] | None) -> None:
+        """Append rows; every call has the same columns; tags are a column if the first rows have any."""
+        if self._tagged is None:
+            self._tagged = bool(tags and any(tags))
+        if self._tagged:
+            columns = {**columns, "tag": tags}
+        if self._arrow is not None:
+            self._arrow.write(columns)
             return
-        assert self._file is not None
         names, values = list(columns), [_plain(column) for column in columns.values()]
         if self.kind == "jsonl":
             lines = [json.dumps(dict(zip(names, row, strict=True))) for row in zip(*values, strict=True)]
@@ -63,23 +58,74 @@ class Writer:
         table.writerows(zip(*values, strict=True))
         self._file.write(text.getvalue())
 
-    def _write_parquet(self, columns: dict[str, Any]) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        table = pa.table({name: pa.array(values) for name, values in columns.items()})
-        if self._parquet is None:
-            self._parquet = pq.ParquetWriter(self._path, table.schema)
-        self._parquet.write_table(table)
-
     def close(self) -> None:
         """Flush and close."""
-        if self._parquet is not None:
-            self._parquet.close()
-        elif self._file is not None and self._path == "-":
-            self._file.flush()
-        elif self._file is not None:
-            self._file.close()
+        self._stack.close()
+
+
+class ArrowFile:
+    """A Parquet or Arrow file, written batch by batch; the first one tells the columns' types."""
+
+    def __init__(self, path: str, kind: str) -> None:
+        if path == "-":
+            msg = f"{kind.capitalize()} cannot be written to standard output; name a file"
+            raise Failure(msg, USAGE)
+        try:
+            import pyarrow  # noqa: F401
+        except ImportError as error:
+            msg = f"writing {kind} needs pyarrow; pip install 'gaussfold[arrow]'"
+            raise Failure(msg, USAGE) from error
+        try:
+            Path(path).open("wb").close()  # now rather than after the work
+        except OSError as error:
+            msg = f"{path}: cannot be written ({error.strerror})"
+            raise Failure(msg, CANNOT_WRITE) from error
+        self._path, self._kind = path, kind
+        self._writer: Any = None
+
+    def write(self, columns: dict[str, Any], numeric: dict[str, bool] | None = None) -> None:
+        """Append columns of values; ``numeric`` says which are numbers where the values may not tell."""
+        import pyarrow as pa
+
+        kinds = {} if numeric is None else {name: pa.float64() if is_ else pa.string() for name, is_ in numeric.items()}
+        arrays = {name: pa.array(values, type=kinds.get(name)) for name, values in columns.items()}
+        self.write_batch(pa.RecordBatch.from_pydict(arrays))
+
+    def write_batch(self, batch: Any) -> None:
+        """Append a batch of the same columns as the first, in types that can become the first's."""
+        import pyarrow as pa
+
+        if self._writer is None:
+            self._schema = batch.schema
+            if self._kind == "parquet":
+                import pyarrow.parquet as pq
+
+                self._writer = pq.ParquetWriter(self._path, self._schema)
+            else:
+                self._writer = pa.ipc.new_file(self._path, self._schema)
+        self._writer.write_table(pa.Table.from_batches([batch]).cast(self._schema))
+
+    def close(self) -> None:
+        """Write the end of the file; without any rows it is left empty."""
+        if self._writer is not None:
+            self._writer.close()
+
+
+@contextlib.contextmanager
+def open_text(path: str) -> Iterator[TextIO]:
+    """Open a file of text for writing, or standard output with "-"."""
+    if path == "-":
+        file = standard_output()
+        yield file
+        file.flush()
+        return
+    try:
+        file = open(path, "w", encoding="utf-8", newline="")  # noqa: SIM115
+    except OSError as error:
+        msg = f"{path}: cannot be written ({error.strerror})"
+        raise Failure(msg, CANNOT_WRITE) from error
+    with file:
+        yield file
 
 
 def standard_output() -> TextIO:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 from gaussfold.cli.output import Writer
 from gaussfold.cli.train import open_model
@@ -20,27 +19,22 @@ def predict(
     out_format: str | None,
     reading: Reading,
     roles: Roles,
-    *,
-    thompson: bool,
-    seed: int,
+    seed: int | None,
     skip_bad: int,
 ) -> int:
-    """Write probability, latent mean and standard deviation of every row."""
+    """Write label, latent mean and standard deviation of every row; with a seed, a Thompson sample as well."""
     model = open_model(model_path)
     known = dataclasses.replace(
         model.reading, format=reading.format, separator=reading.separator or model.reading.separator
     )
-    writer = Writer(out, out_format)
-    tagged: bool | None = None
-    with contextlib.closing(writer):
-        for chunk in Stream(inputs, known, roles, max_bad=skip_bad, tags=True):
+    stream = Stream(inputs, known, roles, max_bad=skip_bad, tags=True, keep_names=bool(model.setting.prior_stds))
+    with contextlib.closing(Writer(out, out_format)) as writer:
+        for chunk in stream:
             if not len(chunk):
                 continue
-            columns: dict[str, Any] = model.predict(chunk)._asdict()
-            if thompson:
+            model.meet(chunk)
+            columns = model.predict(chunk).columns(model.binary)
+            if seed is not None:
                 columns["sampled"] = model.thompson(chunk, seed)
-            tagged = bool(chunk.tags and any(chunk.tags)) if tagged is None else tagged
-            if tagged:
-                columns["tag"] = chunk.tags
-            writer.write(columns)
+            writer.write_rows(columns, chunk.tags)
     return 0

@@ -51,10 +51,10 @@ class Progress:
         weight = totals[WEIGHT] - before[WEIGHT]
         since = (totals[LOSS] - before[LOSS]) / weight if weight else np.nan
         label = chunk.label[row]
-        shown = " unknown" if np.isnan(label) else f"{label:8.4f}"
+        shown = " unknown" if np.isnan(label) else _short(label)
         text = (
             f"{self._model.average_loss:9.6f}  {since:9.6f}  {self._model.examples:12d} {totals[WEIGHT]:10.1f}  {shown}"
-            f"  {prediction.probability[0]:8.4f}  {prediction.std[0]:8.4f}"
+            f"  {_short(prediction.label[0])}  {_short(prediction.std[0])}"
             f"  {chunk.indptr[row + 1] - chunk.indptr[row]:8d}"
         )
         self._before = totals.copy()
@@ -75,6 +75,10 @@ class Progress:
             self._bar.close()
 
 
+def _short(value: float) -> str:
+    return f"{value:8.4f}" if abs(value) < 1000.0 else f"{value:8.3g}"
+
+
 class _Bar:
     """One live line on a terminal."""
 
@@ -90,9 +94,10 @@ class _Bar:
         if self._first < 0:
             self._first = model.examples
         seconds = max(time.monotonic() - self._began, 1e-3)
+        constant = f" (constant: {model.base_rate_loss:.6f})" if model.binary else ""
         self._live.update(
             f"{model.examples:,} examples   {(model.examples - self._first) / seconds:,.0f}/s   "
-            f"average log loss {model.average_loss:.6f} (constant: {model.base_rate_loss:.6f})   {seconds:.0f} s"
+            f"average log loss {model.average_loss:.6f}{constant}   {seconds:.0f} s"
         )
 
     def print(self, text: str) -> None:

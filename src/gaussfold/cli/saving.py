@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import signal
 import tempfile
@@ -13,15 +14,28 @@ from typing import Any
 
 from gaussfold.cli.errors import CANNOT_WRITE, Failure, fail
 from gaussfold.cli.model import StreamModel
+from gaussfold.cli.options import Run
+from gaussfold.data.chunks import Chunk
 from gaussfold.store import StoreError, save
 
 
 class Checkpoints:
-    """Saves a model every so many examples or seconds."""
+    """Saves a model after every so many examples, exactly, or about every so many seconds."""
 
-    def __init__(self, path: str | None, examples: int, seconds: float, model: StreamModel) -> None:
-        self._path, self._examples, self._seconds = path, examples, seconds
-        self._due, self._time = model.examples + examples, time.monotonic() + seconds
+    def __init__(self, path: str | None, run: Run, model: StreamModel) -> None:
+        self._path, self._examples, self._seconds = path, run.checkpoint, run.checkpoint_seconds
+        self._due, self._time = model.examples + self._examples, time.monotonic() + self._seconds
+
+    def parts(self, chunk: Chunk, model: StreamModel) -> Iterator[Chunk]:
+        """Cut a chunk where a checkpoint is due."""
+        start = 0
+        while start < len(chunk):
+            stop = len(chunk)
+            if self._path is not None and self._examples:
+                stop = min(stop, start + max(self._due - model.examples, 1))
+            part = chunk if stop - start == len(chunk) else chunk.rows(start, stop)
+            yield part if start == 0 else dataclasses.replace(part, names=[], bad=[], n_bad=0)
+            start = stop
 
     def maybe(self, model: StreamModel) -> None:
         """Save if it is time; a failure is reported, the last good file stays, training goes on."""

@@ -11,7 +11,9 @@ import numpy as np
 from scipy import sparse
 
 from gaussfold.data.messages import BadRecord
+from gaussfold.data.naming import Named
 from gaussfold.engine.records import N_REPORT, Options, Rows, Scratch
+from gaussfold.engine.words import PADDING
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +29,7 @@ class Chunk:
     source: str
     line: np.ndarray[Any, Any]  # of each row in its source, from 1
     tags: list[str] | None = None
-    names: list[tuple[int, str]] = field(default_factory=list)  # slots seen for the first time, if names are kept
+    names: list[Named] = field(default_factory=list)  # slots seen for the first time, if names are kept
     bad: list[BadRecord] = field(default_factory=list)  # records left out
     n_bad: int = 0
 
@@ -96,11 +98,12 @@ def _scratch(n_bytes: int, entries: int, keep_names: int) -> Scratch:
     return Scratch(
         raw=np.empty(n_bytes + 2, np.uint32),
         groups=np.empty((n_bytes + 2, 4), np.int64),
+        ends=np.empty(n_bytes + PADDING, np.int32),
         spans=np.empty((n_bytes + 2 if keep_names else 1, 2), np.int64),
         table=np.zeros(table, np.int64),
         stamps=np.full(4096, -1, np.int32),
         seen=np.zeros((keep_names + 7) // 8 + 1, np.uint8),
-        named=np.empty((1 << 16 if keep_names else 1, 7), np.int64),
+        named=np.empty((entries if keep_names else 1, 7), np.int64),
         bad=np.empty((64, 4), np.int64),
     )
 

@@ -8,9 +8,8 @@ from gaussfold.engine import records
 
 _EXPECTED = {
     records.EXPECTED_BAR: "expected '[label [weight]] ['tag]|namespace features', and there is no '|'",
-    records.EXPECTED_LABEL: "expected a label of -1, 0 or 1",
     records.EXPECTED_WEIGHT: "expected an importance weight >= 0",
-    records.EXPECTED_NO_BASE: "expected '|' after label and weight (no initial prediction but 0 is supported)",
+    records.EXPECTED_NO_BASE: "expected no initial prediction but 0 (none is supported); make it a feature",
     records.EXPECTED_VALUE: "expected a finite number as a feature's value",
     records.EXPECTED_NAME: "expected a feature's name before ':'",
     records.EXPECTED_SMALLER: "expected a feature's value between -1e30 and 1e30; rescale the feature",
@@ -20,25 +19,29 @@ _EXPECTED = {
     records.EXPECTED_COLUMNS: "expected as many fields as there are columns",
     records.EXPECTED_QUOTE: "expected a closing quote, then a separator or the end of the line",
 }
-_REAL_LABEL = "expected a finite number as label"
+_LABELS = {
+    "binary": "expected a label of -1, 0 or 1",
+    "real": "expected a finite number as label",
+    "count": "expected a whole number >= 0 as label",
+}
 _SHOWN = 40
 
 
 class BadRecord(NamedTuple):
-    """One record that cannot be read."""
+    """One record that cannot be read; in a file of columns the column is named, and the line is a row."""
 
     source: str
     line: int
     expected: int
     found: bytes
-    binary: bool = True
+    labels: str = "binary"
+    column: str | None = None
 
     def __str__(self) -> str:
-        text = _EXPECTED[self.expected]
-        if self.expected == records.EXPECTED_LABEL and not self.binary:
-            text = _REAL_LABEL
+        text = _LABELS[self.labels] if self.expected == records.EXPECTED_LABEL else _EXPECTED[self.expected]
         shown = self.found[:_SHOWN].decode("utf-8", "replace") + ("..." if len(self.found) > _SHOWN else "")
-        return f"{self.source}:{self.line}: {text}" + (f", found {shown!r}" if shown else "")
+        place = f":{self.line}" if self.column is None else f": column {self.column!r}, row {self.line}"
+        return f"{self.source}{place}: {text}" + (f", found {shown!r}" if shown else "")
 
 
 class DataError(ValueError):

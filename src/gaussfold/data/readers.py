@@ -11,7 +11,7 @@ from typing import Any
 
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.messages import DataError
-from gaussfold.data.reading import Reading, Roles, format_of_bytes, format_of_name
+from gaussfold.data.reading import COLUMNAR, Reading, Roles, format_of_bytes, format_of_name
 from gaussfold.data.sources import Source, expand, skip_mark
 from gaussfold.data.text import TextReader
 
@@ -91,31 +91,39 @@ class Stream:
     def _chunks(self) -> Iterator[Chunk]:
         reader = TextReader(self.reading, self._roles, max_bad=self._max_bad, ring=_RING, **self._options)
         for name in self.names:
-            kind = self.reading.format or format_of_name(name)
-            if kind in ("parquet", "arrow"):
-                yield from self._columns(name, kind)
-                continue
             with Source(name) as source:
-                if kind is None:
-                    head = source.peek()
-                    kind = format_of_bytes(head[skip_mark(head) :], source.name) if head else "vw"
-                    if kind in ("parquet", "arrow") and name == "-":
-                        msg = f"<stdin>: {kind} cannot be read from a pipe; give the file's path"
-                        raise DataError(msg)
-                    if kind in ("parquet", "arrow"):
-                        yield from self._columns(name, kind)
-                        continue
+                kind = format_of(name, self.reading, source)
+                if kind in COLUMNAR:
+                    yield from self._columns(name, kind, reader)
+                    continue
                 reader.reading = self.reading
                 for chunk in reader.read(source, kind):
                     self.reading, self.n_bad = reader.reading, reader.n_bad
                     yield chunk
 
-    def _columns(self, name: str, kind: str) -> Iterator[Chunk]:
-        from gaussfold.data.columns import read_columns
+    def _columns(self, name: str, kind: str, reader: TextReader) -> Iterator[Chunk]:
+        from gaussfold.data.arrow import read_columns
 
-        for reading, chunk in read_columns(name, kind, self.reading, self._roles, self._options["keep_names"]):
+        keep_names = self._options["keep_names"]
+        for reading, chunk in read_columns(
+            name, kind, self.reading, self._roles, keep_names, self._max_bad, self._max_bad - reader.n_bad
+        ):
             self.reading = reading
+            reader.n_bad += chunk.n_bad
+            self.n_bad = reader.n_bad
             yield chunk
+
+
+def format_of(name: str, reading: Reading, source: Source) -> str:
+    """Tell a format: what the user says, else by the name, else by the first bytes (nothing at all is vw)."""
+    kind = reading.format or format_of_name(name)
+    if kind is None:
+        head = source.peek()
+        kind = format_of_bytes(head[skip_mark(head) :], source.name) if head else "vw"
+    if kind in COLUMNAR and name == "-":
+        msg = f"<stdin>: {kind} cannot be read from a pipe; give the file's path"
+        raise DataError(msg)
+    return kind
 
 
 def _copied(chunk: Chunk) -> Chunk:

@@ -9,6 +9,9 @@ from typing import Any, Self
 from gaussfold.data.messages import DataError
 
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow")
+HASHES = ("strings", "all")
+LABELS = ("binary", "real", "count")
+COLUMNAR = ("parquet", "arrow")
 KINDS = ("ignored", "label", "weight", "number", "category", "tag")
 _ENDINGS = {
     ".vw": "vw", ".svm": "svmlight", ".libsvm": "svmlight", ".svmlight": "svmlight", ".csv": "csv", ".tsv": "tsv",
@@ -61,10 +64,13 @@ class Reading:
         Pairs of namespaces to multiply, see `gaussfold.data.interactions`.
     constant
         Whether every row has the constant feature, in slot 2^bits.
-    binary
-        Whether labels are -1, 0 or 1 (-1 and 0 are the same), or any number.
+    labels
+        One of `LABELS`: "binary" (-1, 0 or 1; -1 and 0 are the same), "real" or "count" (0, 1, 2, ...).
     positive
         For tables: the text of the label that is 1; any other is 0.
+    hash
+        For Vowpal Wabbit text. "strings": a feature's name of nothing but digits is a number that is added to the hash
+        of its namespace, so that numbered features do not collide; "all": every name is hashed.
     columns
         For tables: the columns and what they mean; None until a first file has been seen.
     """
@@ -73,10 +79,11 @@ class Reading:
     bits: int = 18
     interact: tuple[str, ...] = ()
     constant: bool = True
-    binary: bool = True
+    labels: str = "binary"
     positive: str | None = None
     separator: str | None = None
     columns: tuple[Column, ...] | None = None
+    hash: str = "strings"
 
     def __post_init__(self) -> None:
         """Check the numbers and names."""
@@ -85,6 +92,15 @@ class Reading:
             raise ValueError(msg)
         if self.format is not None and self.format not in FORMATS:
             msg = f"format={self.format!r}: allowed are {', '.join(FORMATS)}"
+            raise ValueError(msg)
+        if self.hash not in HASHES:
+            msg = f"hash={self.hash!r}: allowed are {', '.join(HASHES)}"
+            raise ValueError(msg)
+        if self.labels not in LABELS:
+            msg = f"labels={self.labels!r}: allowed are {', '.join(LABELS)}"
+            raise ValueError(msg)
+        if self.positive is not None and self.labels != "binary":
+            msg = f"positive={self.positive!r}: labels that are {self.labels} have no positive one; leave it out"
             raise ValueError(msg)
         if self.separator is not None and (
             len(self.separator) != 1 or self.separator in '"\r\n' or not self.separator.isascii()
@@ -104,8 +120,10 @@ class Reading:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
         """Undo `to_json`."""
-        values = dict(document)
+        values = {"hash": "all", **document}  # models from before there was a choice hashed everything
         values["interact"] = tuple(values["interact"])
+        if "binary" in values:  # files written before counts could be read
+            values["labels"] = "binary" if values.pop("binary") else "real"
         if values["columns"] is not None:
             values["columns"] = tuple(Column(**column) for column in values["columns"])
         return cls(**values)

@@ -12,7 +12,7 @@ import stat
 import sys
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -162,13 +162,6 @@ class Source:
 def skip_mark(head: bytes | bytearray | memoryview) -> int:
     """Length of a UTF-8 byte-order mark at the beginning, or 0."""
     return 3 if bytes(head[:3]) == _BOM else 0
-
-
-def open_all(names: Sequence[str]) -> Iterator[Source]:
-    """Open one input after the other."""
-    for name in names:
-        with Source(name) as source:
-            yield source
 
 
 def _zstd(raw: Any, name: str) -> Any:

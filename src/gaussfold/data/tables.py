@@ -11,13 +11,21 @@ from gaussfold.data.reading import Column, Roles
 
 _LABELS = ("label", "target", "y", "click", "clicked", "class")
 _MISSING = {"", "na", "nan", "null", "none", "n/a", "?"}
-_SAMPLE = 1000
+SAMPLE = 1000
 
 
 def sample_records(text: str, separator: str, *, whole: bool) -> list[list[str]]:
     """Return the first records of a text; the last one is left out unless the text is whole."""
-    records = [record for record in csv.reader(io.StringIO(text, newline=""), delimiter=separator) if record]
-    return (records if whole else records[:-1] or records)[: _SAMPLE + 1]
+    records: list[list[str]] = []
+    try:
+        for record in csv.reader(io.StringIO(text, newline=""), delimiter=separator):
+            if record:
+                records.append(record)
+            if len(records) > SAMPLE + 1:
+                return records[: SAMPLE + 1]
+    except csv.Error:  # a field too long, as after a quote that never closes: what came before is enough
+        return records
+    return (records if whole else records[:-1] or records)[: SAMPLE + 1]
 
 
 def describe(records: list[list[str]], roles: Roles, name: str) -> tuple[tuple[Column, ...], bool]:
@@ -29,7 +37,7 @@ def describe(records: list[list[str]], roles: Roles, name: str) -> tuple[tuple[C
     names = records[0] if header else [f"c{k}" for k in range(len(records[0]))]
     body = records[1:] if header else records
     values = [[record[k] for record in body if k < len(record)] for k in range(len(names))]
-    numeric = [_is_numeric(column) for column in values]
+    numeric = [is_numeric(column) for column in values]
     return assign(names, numeric, roles, name), header
 
 
@@ -75,15 +83,22 @@ def _find_label(names: Sequence[str]) -> str:
 def _has_header(records: list[list[str]]) -> bool:
     """Names are never numbers or empty; with one record only, that is data."""
     first = records[0]
-    return len(records) > 1 and not any(_is_number(field) or not field.strip() for field in first)
+    return len(records) > 1 and not any(is_number(field) or not field.strip() for field in first)
 
 
-def _is_numeric(values: list[str]) -> bool:
-    there = [value for value in values if value.strip().lower() not in _MISSING]
-    return bool(there) and all(_is_number(value) for value in there)
+def is_missing(text: str) -> bool:
+    """Whether a field of a numeric column has no number."""
+    return text.strip().lower() in _MISSING
 
 
-def _is_number(text: str) -> bool:
+def is_numeric(values: list[str]) -> bool:
+    """Whether a column holds numbers: all that is not missing is one, and there is one."""
+    there = [value for value in values if not is_missing(value)]
+    return bool(there) and all(is_number(value) for value in there)
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a finite number."""
     try:
         float(text)
     except ValueError:

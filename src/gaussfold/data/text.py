@@ -19,12 +19,14 @@ from gaussfold.data.naming import name_slots
 from gaussfold.data.reading import KINDS, Reading, Roles
 from gaussfold.data.sources import Source, skip_mark
 from gaussfold.data.strings import murmur_of
-from gaussfold.engine.parse import parse_svmlight, parse_vw
 from gaussfold.engine.parse_csv import parse_csv
+from gaussfold.engine.parse_svm import parse_svmlight
+from gaussfold.engine.parse_vw import parse_vw
 from gaussfold.engine.records import (
     BAD,
     BASE,
     BINARY,
+    COUNT,
     ENTRIES,
     FULL,
     LINES,
@@ -41,6 +43,7 @@ from gaussfold.engine.words import PADDING
 
 LONGEST_RECORD = 1 << 26
 _TABLES = {"csv": ",", "tsv": "\t"}
+_LABEL_KINDS = {"binary": BINARY, "real": REAL, "count": COUNT}
 
 
 class TextReader:
@@ -88,13 +91,14 @@ class TextReader:
 
     def _options(self) -> Options:
         reading = self.reading
-        kind = TOKEN if reading.positive is not None else BINARY if reading.binary else REAL
+        kind = TOKEN if reading.positive is not None else _LABEL_KINDS[reading.labels]
         return Options(
             mask=np.uint32((1 << reading.bits) - 1),
             constant=1 << reading.bits if reading.constant else -1,
             label_kind=kind,
             max_bad=self.max_bad - self.n_bad,
             keep_names=self.keep_names,
+            digits=reading.hash == "strings",
             interactions=self._interactions,
         )
 
@@ -179,7 +183,7 @@ class TextReader:
                 self._lines + int(line),
                 int(code),
                 bytes(self._buffer[begin:end]),
-                self.reading.binary,
+                self.reading.labels,
             )
             for line, code, begin, end in scratch.bad[: min(n_bad, len(scratch.bad))]
         ]

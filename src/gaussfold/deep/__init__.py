@@ -35,6 +35,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "LRVGA",
     "SLANG",
     "SWAG",
     "VIFA",
@@ -61,6 +62,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from gaussfold.deep.likelihoods import LearnedGaussian, LogLikelihood, Softmax, log_likelihood, with_noise
+    from gaussfold.deep.lrvga import LRVGA
     from gaussfold.deep.posterior import MultiPosterior, Posterior, load
     from gaussfold.deep.prediction import Prediction
     from gaussfold.deep.search import Choice, LogUniform, Search, random_search

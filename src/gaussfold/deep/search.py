@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,7 @@ def random_search(
     *,
     trials: int = 30,
     folds: int = 5,
+    together: bool = False,
     seed: int = 0,
     results: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
@@ -117,6 +119,9 @@ def random_search(
         A tree of arrays with one row per example in front, such as ``(X, y)``.
     trials, folds, seed
         30 and 5 as in the thesis; the folds are the same for all trials.
+    together
+        Call ``evaluate(settings, trains, held_outs)`` once per trial, with the lists of all folds; it returns one
+        score, or one array of log probabilities, per fold. For :func:`gaussfold.deep.fit_together`.
     results
         A file of JSON lines: finished trials are read from it, new ones are added to it.
     progress
@@ -141,11 +146,12 @@ def random_search(
     arrays = jax.tree.map(np.asarray, data)
     header = {"space": {name: repr(law) for name, law in space.items()}, "folds": parts, "seed": seed, "rows": rows}
     done = _read(results, header, count)
-    pieces = np.array_split(np.random.default_rng([seed, 0]).permutation(rows), parts)
+    parted = _parted(arrays, np.array_split(np.random.default_rng([seed, 0]).permutation(rows), parts))
     bar = Progress("search", count, len(done), progress)
     try:
         for number in range(len(done), count):
-            trial = _try(evaluate, number, _draw(space, seed, number), arrays, pieces)
+            look = evaluate if together else partial(_one_by_one, evaluate)
+            trial = _try(look, number, _draw(space, seed, number), parted)
             done.append(trial)
             _append(results, trial)
             best = Search(tuple(done)).best
@@ -160,19 +166,32 @@ def _draw(space: Mapping[str, Any], seed: int, number: int) -> Settings:
     return {name: law.draw(rng) if isinstance(law, LogUniform | Choice) else law for name, law in space.items()}
 
 
-def _try(evaluate: Evaluate, number: int, settings: Settings, data: Any, pieces: list[np.ndarray]) -> Trial:
-    started, scores, error = time.perf_counter(), [], None
-    for k, held in enumerate(pieces):
-        kept = np.sort(np.concatenate([piece for j, piece in enumerate(pieces) if j != k]))
-        train, test = (jax.tree.map(lambda a, part=part: a[part], data) for part in (kept, np.sort(held)))
-        try:
-            score = float(np.mean(evaluate(dict(settings), train, test)))
-        except TrainingError as failure:
-            score, error = -math.inf, str(failure)
-        scores.append(score if math.isfinite(score) else -math.inf)
-        if scores[-1] == -math.inf:  # the mean over the folds is lost already
+def _parted(data: Any, pieces: list[np.ndarray]) -> list[tuple[Any, Any]]:
+    """Rows to learn from and rows held out, for each fold."""
+    every = np.arange(sum(map(len, pieces)))
+    pairs = ((np.setdiff1d(every, piece), np.sort(piece)) for piece in pieces)
+    return [tuple(jax.tree.map(lambda a, part=part: a[part], data) for part in pair) for pair in pairs]
+
+
+def _one_by_one(evaluate: Evaluate, settings: Settings, trains: list[Any], held_outs: list[Any]) -> list[float]:
+    """Fold after fold; after one that failed, the mean over the folds is lost, so the rest is left out."""
+    scores: list[float] = []
+    for train, held_out in zip(trains, held_outs, strict=True):
+        scores.append(float(np.mean(evaluate(dict(settings), train, held_out))))
+        if not math.isfinite(scores[-1]):
             break
-    return Trial(number, settings, tuple(scores), time.perf_counter() - started, error)
+    return scores
+
+
+def _try(evaluate: Evaluate, number: int, settings: Settings, parted: list[tuple[Any, Any]]) -> Trial:
+    started, error = time.perf_counter(), None
+    try:
+        found = evaluate(dict(settings), [train for train, _ in parted], [held_out for _, held_out in parted])
+        scores = [float(np.mean(score)) for score in found]
+    except TrainingError as failure:
+        scores, error = [-math.inf], str(failure)
+    finite = tuple(score if math.isfinite(score) else -math.inf for score in scores)
+    return Trial(number, settings, finite, time.perf_counter() - started, error)
 
 
 def _append(results: str | os.PathLike[str] | None, trial: Trial) -> None:

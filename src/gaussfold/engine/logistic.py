@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import eigh_tridiagonal
 
 from gaussfold.engine.compiled import compiled
 from gaussfold.engine.special import SQRT2, SQRT_2PI, normal_cdf, normal_pdf, sigmoid, sigmoid_slope
@@ -27,7 +26,7 @@ PROBIT_SCALE = 8.0 / math.pi
 
 def _logistic_rule(order: int) -> tuple[np.ndarray, np.ndarray]:
     k = np.arange(1, order)
-    nodes, vectors = eigh_tridiagonal(np.zeros(order), np.pi * k**2 / np.sqrt(4.0 * k**2 - 1.0))
+    nodes, vectors = np.linalg.eigh(np.diag(np.pi * k**2 / np.sqrt(4.0 * k**2 - 1.0), -1))
     weights = vectors[0] ** 2
     keep = weights > 1e-18
     return np.ascontiguousarray(nodes[keep]), np.ascontiguousarray(weights[keep] / weights[keep].sum())

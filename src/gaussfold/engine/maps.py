@@ -2,39 +2,100 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from gaussfold.engine.compiled import compiled
-from gaussfold.engine.evaluate import (
-    expected_derivatives,
-    expected_log_density,
-    rule_site,
-)
+from gaussfold.engine.evaluate import APPROXIMATE, expected_log_density, rule_site
+from gaussfold.engine.evaluate import expected_derivatives as derivatives_of_one
 from gaussfold.engine.evaluate import log_predictive as _log_predictive
 from gaussfold.engine.evaluate import predictive as _predictive
+from gaussfold.engine.families import GAUSSIAN, LOGIT
+from gaussfold.engine.logistic_rows import logit_rows, softplus_rows
+from gaussfold.engine.quadrature import tilted_moments
 from gaussfold.engine.sites import visit
 
 
-@compiled
-def expected(
+def expected_log_prob(code: int, p0: float, p1: float, y: np.ndarray, m: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """E log p under N(m, v), row by row. Not compiled itself: the logit need not wait for the other families."""
+    if code == LOGIT:
+        value: np.ndarray = y * m - softplus_rows(m, v)
+        return value
+    return _expected_log_prob(code, p0, p1, y, m, v)
+
+
+def expected_derivatives(
     code: int, p0: float, p1: float, y: np.ndarray, m: np.ndarray, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """E l' and E l'' under N(m, v), row by row. Not compiled itself, as above."""
+    if code == LOGIT and p0 != APPROXIMATE:
+        return logit_rows(y, m, v)
+    return _expected_derivatives(code, p0, p1, y, m, v)
+
+
+@compiled
+def _expected_log_prob(code: int, p0: float, p1: float, y: np.ndarray, m: np.ndarray, v: np.ndarray) -> np.ndarray:
+    value = np.empty(y.size)
+    for i in range(y.size):
+        value[i] = expected_log_density(code, p0, p1, y[i], m[i], v[i]) if not np.isnan(y[i]) else np.nan
+    return value
+
+
+@compiled
+def _expected_derivatives(
+    code: int, p0: float, p1: float, y: np.ndarray, m: np.ndarray, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    first = np.empty(y.size)
+    second = np.empty(y.size)
+    for i in range(y.size):
+        if np.isnan(y[i]):
+            first[i] = second[i] = np.nan
+            continue
+        first[i], second[i], _, _ = derivatives_of_one(code, p0, p1, y[i], m[i], v[i])
+    return first, second
+
+
+@compiled
+def tilted(
+    code: int, p0: float, p1: float, power: float, y: np.ndarray, m: np.ndarray, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """E log p, E l', E l'' under N(m, v), row by row."""
+    """Log E p(y|f)^power under N(m, v), and its first two derivatives in m, row by row."""
     value = np.empty(y.size)
     first = np.empty(y.size)
     second = np.empty(y.size)
     for i in range(y.size):
         if np.isnan(y[i]):
             value[i] = first[i] = second[i] = np.nan
-            continue
-        value[i] = expected_log_density(code, p0, p1, y[i], m[i], v[i])
-        first[i], second[i], _, _ = expected_derivatives(code, p0, p1, y[i], m[i], v[i])
+        elif code == GAUSSIAN:
+            total = p0 * p0 + power * v[i]
+            away = y[i] - m[i]
+            value[i] = -0.5 * (power * (math.log(2.0 * math.pi * p0 * p0) + away * away / total))
+            value[i] -= 0.5 * math.log(total / (p0 * p0))
+            first[i] = power * away / total
+            second[i] = -power / total
+        else:
+            value[i], first[i], second[i], _, _ = tilted_moments(code, p0, p1, y[i], power, m[i], v[i])
     return value, first, second
 
 
-@compiled
 def log_predictive(code: int, p0: float, p1: float, y: np.ndarray, m: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Log E p(y|f), row by row."""
+    """Log E p(y|f), row by row. Not compiled itself, as above."""
+    if code != LOGIT or p0 == APPROXIMATE:
+        return _log_predictive_rows(code, p0, p1, y, m, v)
+    likely = (m >= 0.0).astype(np.float64)
+    rare = np.abs(logit_rows(likely, m, v)[0])  # E σ of the less likely label, which has all the digits
+    surprise = np.abs(y - likely)  # the share of the less likely label in y: 0 or 1, or between for a soft one
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value: np.ndarray = np.where(surprise > 0.0, surprise * np.log(rare), 0.0) + (1.0 - surprise) * np.log1p(-rare)
+    far = (rare < 1e-9) & (surprise > 0.0)  # too rare for a rule that is exact in absolute terms
+    if far.any():
+        value[far] = _log_predictive_rows(code, p0, p1, y[far], m[far], v[far])
+    return value
+
+
+@compiled
+def _log_predictive_rows(code: int, p0: float, p1: float, y: np.ndarray, m: np.ndarray, v: np.ndarray) -> np.ndarray:
     out = np.empty(y.size)
     for i in range(y.size):
         out[i] = _log_predictive(code, p0, p1, y[i], m[i], v[i])

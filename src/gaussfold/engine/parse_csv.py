@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from gaussfold.engine.compiled import compiled
+from gaussfold.engine.csv_fields import is_missing, next_field, trim
 from gaussfold.engine.murmur import murmur
 from gaussfold.engine.numbers import parse_number, scan_number
-from gaussfold.engine.parse import check_label, check_value
 from gaussfold.engine.records import (
     BAD,
     ENTRIES,
@@ -30,105 +30,18 @@ from gaussfold.engine.records import (
     Options,
     Rows,
     Scratch,
+    check_label,
+    check_value,
     close_plain,
     close_row,
     note_bad,
 )
-from gaussfold.engine.words import field_stop
 
 IGNORED, LABEL, WEIGHT, NUMBER, CATEGORY, TAG = range(6)  # what a column means
 INCOMPLETE = 100  # the last record has no end yet
 
-_NEWLINE, _RETURN, _QUOTE = 10, 13, 34
+_NEWLINE, _RETURN = 10, 13
 _FIELD_ENDS = np.array([not (chr(c).isalnum() or chr(c) in "+-.") or c > 127 for c in range(256)])
-
-
-@compiled
-def _is_word(text: np.ndarray, start: int, stop: int, word: np.ndarray) -> bool:
-    """Whether the text is a (lower-case) word, in any case."""
-    if stop - start != word.size:
-        return False
-    for i in range(word.size):
-        c = text[start + i]
-        if (c | 32 if 65 <= c <= 90 else c) != word[i]:
-            return False
-    return True
-
-
-_WORDS = tuple(np.frombuffer(word, np.uint8) for word in (b"na", b"nan", b"null", b"none", b"n/a", b"?"))
-_NA, _NAN, _NULL, _NONE, _NSA, _ASK = _WORDS
-
-
-@compiled
-def is_missing(text: np.ndarray, start: int, stop: int) -> bool:
-    """Whether a numeric field has no number: empty, NA, N/A, NaN, null, none or a question mark."""
-    if start == stop:
-        return True
-    if stop - start > 4 or text[start] < 63:  # digits, signs and the point come before the question mark
-        return False
-    return (
-        _is_word(text, start, stop, _NA)
-        or _is_word(text, start, stop, _NAN)
-        or _is_word(text, start, stop, _NULL)
-        or _is_word(text, start, stop, _NONE)
-        or _is_word(text, start, stop, _NSA)
-        or _is_word(text, start, stop, _ASK)
-    )
-
-
-@compiled
-def next_field(
-    buffer: np.ndarray, at: int, stop: int, separators: np.uint64, text: np.ndarray
-) -> tuple[int, int, int, int]:
-    """Read one field.
-
-    Returns where it begins and ends, 1 if that is in ``text`` (doubled quotes undone) rather than in the buffer,
-    and the position of the separator or newline after it; that is -1 if the quote is not closed yet, -2 if
-    something follows a closing quote.
-    """
-    if buffer[at] != _QUOTE:
-        begin = at
-        at = field_stop(buffer, at, separators)
-        end = at
-        if buffer[at] == _NEWLINE and end > begin and buffer[end - 1] == _RETURN:
-            end -= 1
-        return begin, end, 0, at
-    at += 1
-    begin = at
-    doubled = False
-    while True:
-        if at >= stop:
-            return begin, at, 0, -1
-        if buffer[at] == _QUOTE:
-            if buffer[at + 1] != _QUOTE:
-                break
-            doubled = True
-            at += 1
-        at += 1
-    end = at
-    at += 1
-    if buffer[at] == _RETURN and buffer[at + 1] == _NEWLINE:
-        at += 1
-    if buffer[at] != np.uint8(separators) and buffer[at] != _NEWLINE:
-        return begin, end, 0, -2
-    if not doubled:
-        return begin, end, 0, at
-    size = 0
-    k = begin
-    while k < end:
-        text[size] = buffer[k]
-        k += 2 if buffer[k] == _QUOTE else 1
-        size += 1
-    return 0, size, 1, at
-
-
-@compiled
-def _trim(text: np.ndarray, begin: int, end: int) -> tuple[int, int]:
-    while begin < end and (text[begin] == 32 or text[begin] == 9):
-        begin += 1
-    while end > begin and (text[end - 1] == 32 or text[end - 1] == 9):
-        end -= 1
-    return begin, end
 
 
 @compiled
@@ -146,7 +59,7 @@ def _feature(source: np.ndarray, begin: int, end: int, kind: int, seed: np.uint3
     """Hash and value of a number or a category, and 0 or what was expected."""
     if kind == CATEGORY:
         return murmur(source, begin, end, seed), 1.0, 0
-    begin, end = _trim(source, begin, end)
+    begin, end = trim(source, begin, end)
     if is_missing(source, begin, end):
         return murmur(source, 0, 0, seed), 1.0, 0  # a missing number is the feature (column, "")
     value, after, ok = scan_number(source, begin, _FIELD_ENDS)
@@ -164,7 +77,7 @@ def _number(
         if end == begin:
             return np.nan, 0
         return (1.0 if _equal(source, begin, end, positive) else 0.0), 0
-    begin, end = _trim(source, begin, end)
+    begin, end = trim(source, begin, end)
     if kind == LABEL:
         if is_missing(source, begin, end):
             return np.nan, 0

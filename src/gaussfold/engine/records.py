@@ -31,7 +31,7 @@ _FEW = 128
 LARGEST = 1e30  # squares and fourth powers of it are still doubles
 
 ANY, FIRST_BYTE, NAME_HASH = 0, 1, 2  # how a side of an interaction names its namespaces
-BINARY, REAL, TOKEN = 0, 1, 2  # labels: -1, 0, 1; any number; equal to a given text or not
+BINARY, REAL, TOKEN, COUNT = range(4)  # labels: -1, 0, 1; any number; equal to a given text or not; 0, 1, 2, ...
 
 
 class Options(NamedTuple):
@@ -42,6 +42,7 @@ class Options(NamedTuple):
     label_kind: int
     max_bad: int  # records to skip before giving up
     keep_names: bool
+    digits: bool  # a name of digits is the namespace's hash plus its number, not a hash of its own
     interactions: np.ndarray  # int64 (n, 4): kind and key of the left namespace, of the right one
 
 
@@ -63,6 +64,7 @@ class Scratch(NamedTuple):
     raw: np.ndarray  # uint32: full hashes of the row's features
     groups: np.ndarray  # int64 (n, 4): the row's namespaces: first feature, first byte, hash, where the name is
     # (or -1: no name, -2 - k: name of column k)
+    ends: np.ndarray  # int32: where the tokens of the buffer end (Vowpal Wabbit text)
     spans: np.ndarray  # int64 (n, 2): where the features' names are in the buffer, if names are kept
     table: np.ndarray  # int64: open-addressing table of the row's slots; entries of older rows count as empty
     stamps: np.ndarray  # int32, 4096: which row used a place last
@@ -80,6 +82,26 @@ def note_bad(report: np.ndarray, scratch: Scratch, line: int, expected: int, sta
         row = scratch.bad[report[BAD]]
         row[0], row[1], row[2], row[3] = line, expected, start, stop
     report[BAD] += 1
+
+
+@compiled
+def check_label(value: float, ok: bool, kind: int) -> tuple[float, bool]:
+    """Return a label as the likelihood wants it (0 or 1 if binary), and whether it is allowed."""
+    if not ok or not abs(value) <= LARGEST:
+        return value, False
+    if kind == COUNT:
+        return value, value >= 0.0 and value == np.floor(value)
+    if kind != BINARY:
+        return value, True
+    return (1.0 if value == 1.0 else 0.0), value == 1.0 or value == 0.0 or value == -1.0
+
+
+@compiled
+def check_value(value: float, ok: bool) -> int:
+    """0 if a feature's value may be used, else what was expected."""
+    if not ok:
+        return EXPECTED_VALUE
+    return 0 if abs(value) <= LARGEST else EXPECTED_SMALLER
 
 
 @compiled

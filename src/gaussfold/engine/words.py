@@ -1,6 +1,7 @@
-"""Eight bytes at a time: unaligned loads, and where in a word the first delimiter stands.
+"""Many bytes at a time: unaligned loads, and where the delimiters stand.
 
-Loads do not check bounds: a buffer must have `PADDING` bytes more than are looked at.
+Buffers are arrays or pointers to them (``lane_memory.pointer``). Loads do not check bounds: a buffer must have
+`PADDING` bytes more than are looked at.
 """
 
 from __future__ import annotations
@@ -13,21 +14,22 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from gaussfold.engine.compiled import compiled
+from gaussfold.engine.lane_memory import data_of, pointer
 
-PADDING = 16
+PADDING = 80
 
 _ONES = np.uint64(0x0101010101010101)
 _TOPS = np.uint64(0x8080808080808080)
-_BELOW_33 = np.uint64(33 * 0x0101010101010101)
-_COLONS = np.uint64(58 * 0x0101010101010101)
-_BARS = np.uint64(124 * 0x0101010101010101)
+_ZEROS = np.uint64(48 * 0x0101010101010101)
+_NOT_DIGITS = np.uint64(118 * 0x0101010101010101)  # what makes 10 and more reach the top bit
+_EVERY_FOURTH = np.uint64(0x000000FF000000FF)
 _NEWLINES = np.uint64(10 * 0x0101010101010101)
 
 
 def _load(bits: int, result: Any) -> Any:
     def typed(typingctx: Any, array: Any, at: Any) -> Any:  # noqa: ARG001
         def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            data = context.make_array(signature.args[0])(context, builder, args[0]).data
+            data = data_of(context, builder, signature.args[0], args[0])
             pointer = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(bits).as_pointer())
             return builder.load(pointer, align=1)
 
@@ -56,21 +58,51 @@ def _zeros(word: np.uint64) -> np.uint64:
     return (word - _ONES) & ~word & _TOPS
 
 
-@compiled
-def token_marks(word: np.uint64) -> np.uint64:
-    """Mark bytes that end a Vowpal Wabbit token: blanks and control characters, ':' and '|'."""
-    return ((word - _BELOW_33) & ~word & _TOPS) | _zeros(word ^ _COLONS) | _zeros(word ^ _BARS)
+@intrinsic
+def token_ends(typingctx: Any, buffer: Any, at: Any) -> Any:  # noqa: ARG001
+    """Mark the bytes among the next 64 that end a Vowpal Wabbit token: blanks and control characters, ':' and '|'."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = data_of(context, builder, signature.args[0], args[0])
+        block = ir.VectorType(ir.IntType(8), 64)
+        text = builder.load(builder.bitcast(builder.gep(data, [args[1]]), block.as_pointer()), align=1)
+
+        def all_of(byte: int) -> Any:
+            return ir.Constant(block, [byte] * 64)
+
+        found = builder.icmp_unsigned("<", text, all_of(33))
+        for byte in (58, 124):
+            found = builder.or_(found, builder.icmp_unsigned("==", text, all_of(byte)))
+        return builder.bitcast(found, ir.IntType(64))
+
+    return types.uint64(buffer, types.int64), codegen
 
 
 @compiled
-def token_stop(buffer: np.ndarray, start: int) -> int:
-    """Return where the token that begins at ``start`` ends; a newline must follow somewhere."""
-    at = start
-    while True:
-        marks = token_marks(load64(buffer, at))
-        if marks:
-            return int(at + (trailing_zeros(marks) >> 3))
-        at += 8
+def find_token_ends(buffer: np.ndarray, start: int, stop: int, ends: np.ndarray) -> None:
+    """List the positions where Vowpal Wabbit tokens end, in order; a few may lie behind ``stop``."""
+    text, out = pointer(buffer), pointer(ends)
+    n = 0
+    for at in range(start, stop, 64):
+        marks = token_ends(text, at)
+        while marks:
+            out[n] = at + trailing_zeros(marks)
+            n += 1
+            marks &= marks - np.uint64(1)
+
+
+@compiled
+def digits_value(word: np.uint64, length: int) -> tuple[np.uint32, bool]:
+    """Read the lowest 1 to 8 bytes of a word as a decimal number; whether they are digits all of them.
+
+    All at once: the first digit, which is the lowest byte, goes to the top; then pairs, fours and all eight are joined.
+    """
+    x = (word ^ _ZEROS) << np.uint64(64 - 8 * length)
+    ok = ((x + _NOT_DIGITS) | x) & _TOPS == np.uint64(0)
+    x = x * np.uint64(10) + (x >> np.uint64(8))
+    high = (x & _EVERY_FOURTH) * np.uint64(0x000F424000000064)
+    low = ((x >> np.uint64(16)) & _EVERY_FOURTH) * np.uint64(0x0000271000000001)
+    return np.uint32((high + low) >> np.uint64(32)), ok
 
 
 @compiled

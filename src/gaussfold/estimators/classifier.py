@@ -104,6 +104,10 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
     number between them is the probability of class 1. One pass is not order-free, and a weight of 2 is close
     to, but not the same as, seeing the row twice; with ``fit(..., refine=30)`` both are.
 
+    ``prior_std="auto"`` with more than two classes: ``progressive_log_loss_`` takes each row's mixture over the
+    priors as the Gaussian of the same mean and variance, since the components are not kept; ``predict_proba`` and the
+    loss of two classes mix exactly.
+
     References
     ----------
     rvga (56)-(63) for the likelihood and its predictions, (73)-(77) for the default update.

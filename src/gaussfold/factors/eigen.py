@@ -17,19 +17,34 @@ first, so W = 0 is as good a start as any, and nothing at all is lost until the 
 What goes to the diagonal is noise that the kept directions hold as well: in the new metric the target's part outside
 ZZ' has shrunk from I by δ on average, so a kept direction of strength g is worth g - δ to the likelihood (W =
 U(Λ-I)^(1/2) at its maximum). Without that correction weak factors end up too strong by the noise. It is a d×p by p×p
-product, and as δ is small it waits until p rows have gone by: ``due`` remembers how much.
+product, and as δ is small it waits until p rows have gone by (of single rows at least eight): ``due`` remembers
+how much.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh, svd
 
 from gaussfold.engine.lowrank import add_product, add_squares, gram, mix, mix_rows, reach
+from gaussfold.engine.lowrank_row import fold_row, turn_rows
 from gaussfold.factors.recursive_em import Seen, em_loop, project_em, tile_gram, tiles
 from gaussfold.types import Array
+
+FEW = 16
+"""Up to this many factors, reading them costs more than the arithmetic: passes are fused."""
+PATIENCE = 8
+"""Rows that go by at least, one at a time, before kept directions are corrected for noise."""
+
+
+class Sight(NamedTuple):
+    """One row through W: W'Ψ⁻¹x, x'Ψ⁻¹x, and M⁻¹W'Ψ⁻¹x."""
+
+    reach: Array
+    inner: float
+    explained: Array
 
 
 def project_eigen(
@@ -74,14 +89,33 @@ def project_eigen(
     del before
     D -= mix_rows((root[:, None] * Q).T, X, W.dtype)
     add_product(W, D, -A_inverse @ Vp.T)
-    due = np.array([0.0, np.inf]) if due is None else due
-    due[:] = (1.0 - noise) * due[0] + noise, due[1] + count
-    G = gram(W, psi)
-    if due[1] >= len(G):
-        G = _weaken(W, psi, G, float(due[0]))
-        due[:] = 0.0
+    G = _settle(W, psi, gram(W, psi), noise, count, np.array([0.0, np.inf]) if due is None else due, len(G))
     for _ in range(inner_loops - 1):
         G = em_loop(W, psi, G, base, base_psi, X, weight, alpha)
+    return G
+
+
+def project_row(
+    W: Array, psi: Array, G: Array, mean: Array, x: Array, sight: Sight, precision: float, gain: float, due: Array
+) -> Array:
+    """As :func:`project_eigen` for one dense row and few factors, and mean += gain·P·x, in one pass; in place."""
+    root = np.sqrt(precision)
+    side = sight.reach * root
+    small = np.block([[G, side[:, None]], [side[None], np.array([[precision * sight.inner]])]])
+    v = _weakest(small, 1)[:, 0]
+    sign = 1.0 if v[-1] >= 0.0 else -1.0  # the reflector's Q and A for K = 1
+    back = -v[:-1] / (1.0 + abs(v[-1]))
+    fresh = np.empty_like(G)
+    kept = fold_row(W, psi, mean, x, sight.explained, gain, v[:-1], root * v[-1], -root * sign, back, fresh)
+    return _settle(W, psi, fresh, 1.0 - kept, 1, due, max(len(G), PATIENCE))
+
+
+def _settle(W: Array, psi: Array, G: Array, noise: float, count: int, due: Array, patience: int) -> Array:
+    """Count the noise of a projection of ``count`` rows; take it from the kept directions after ``patience`` rows."""
+    due[:] = (1.0 - noise) * due[0] + noise, due[1] + count
+    if due[1] >= patience:
+        G = _weaken(W, psi, G, float(due[0]))
+        due[:] = 0.0
     return G
 
 
@@ -99,8 +133,11 @@ def _weaken(W: Array, psi: Array, G: Array, noise: float) -> Array:
     share = np.where(strength > noise, noise / np.where(strength > 0.0, strength, 1.0), 1.0)
     if noise == 0.0 or not strength.any():
         return G
-    kept, lost, turn = (a.astype(W.dtype) for a in (np.sqrt(1.0 - share), share, V))
     total = np.zeros_like(G)
+    if len(G) <= FEW:
+        turn_rows(W, psi, V, np.sqrt(1.0 - share), share, total)
+        return total
+    kept, lost, turn = (a.astype(W.dtype) for a in (np.sqrt(1.0 - share), share, V))
     for part in tiles(W):
         turned = W[part] @ turn
         psi[part] += np.square(turned) @ lost

@@ -48,7 +48,14 @@ class Precision:
             R, inner = reach(W, psi, rows)
             gram = np.block([[gram, R], [R.T, inner]])
         self.gram = gram
-        self._cho = cho_factor(np.eye(len(gram)) + gram, lower=True)
+        self._cho = _factorised(gram)
+
+    def plus(self, rows: Any) -> Precision:
+        """Λ + rows'rows; of a precision without waiting rows."""
+        if self.rows is not None:
+            msg = "plus: rows wait already; project them first"
+            raise ValueError(msg)
+        return Precision(self.W, self.psi, self.gram, rows)
 
     def solve(self, right: Array) -> Array:
         """M⁻¹ right."""
@@ -142,6 +149,20 @@ class Precision:
         pull /= self.psi
         x += pull
         return np.asarray(x)
+
+
+def _factorised(gram: Array) -> tuple[Array, bool]:
+    """Lower Cholesky factor of I + gram; where rounding has made that indefinite, through the eigenvectors.
+
+    A Gram matrix has no negative eigenvalues: those of rounding are zero.
+    """
+    try:
+        factor, lower = cho_factor(np.eye(len(gram)) + gram, lower=True)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(gram)
+        upper = np.asarray(np.linalg.qr(np.sqrt(1.0 + np.maximum(values, 0.0))[:, None] * vectors.T, mode="r"))
+        return np.asarray(upper.T * np.sign(np.diag(upper))), True
+    return np.asarray(factor), bool(lower)
 
 
 def cross(rows: Any, psi: Array, X: Any) -> Array:

@@ -2,29 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from gaussfold.likelihoods.base import ScalarLikelihood
 from gaussfold.likelihoods.bernoulli import Bernoulli
+from gaussfold.likelihoods.beta import Beta
+from gaussfold.likelihoods.chained import VectorLikelihood
+from gaussfold.likelihoods.custom import CustomLikelihood
+from gaussfold.likelihoods.gamma import Gamma
 from gaussfold.likelihoods.gaussian import Gaussian
+from gaussfold.likelihoods.heteroscedastic import HeteroscedasticGaussian
 from gaussfold.likelihoods.negative_binomial import NegativeBinomial
+from gaussfold.likelihoods.one_latent import as_vector
+from gaussfold.likelihoods.ordinal import Ordinal
 from gaussfold.likelihoods.poisson import Poisson
+from gaussfold.likelihoods.product import ProductGaussian
+from gaussfold.likelihoods.regression_network import RegressionNetwork
+from gaussfold.likelihoods.softmax import Softmax
 from gaussfold.likelihoods.student_t import StudentT
 from gaussfold.protocols import Likelihood
 
+T = TypeVar("T")
+
 __all__ = [
     "Bernoulli",
+    "Beta",
+    "CustomLikelihood",
+    "Gamma",
     "Gaussian",
+    "HeteroscedasticGaussian",
     "NegativeBinomial",
+    "Ordinal",
     "Poisson",
+    "ProductGaussian",
+    "RegressionNetwork",
     "ScalarLikelihood",
+    "Softmax",
     "StudentT",
+    "VectorLikelihood",
+    "as_vector",
+    "chained_from_config",
     "from_config",
     "resolve",
 ]
 
-_FAMILIES: dict[str, type[ScalarLikelihood]] = {
-    family.__name__: family for family in (Bernoulli, Gaussian, NegativeBinomial, Poisson, StudentT)
+_FAMILIES: dict[str, Callable[..., ScalarLikelihood]] = {
+    family.__name__: family
+    for family in (Bernoulli, Beta, Gamma, Gaussian, NegativeBinomial, Ordinal, Poisson, StudentT)
+}
+_CHAINED: dict[str, Callable[..., VectorLikelihood]] = {
+    family.__name__: family for family in (HeteroscedasticGaussian, ProductGaussian, RegressionNetwork, Softmax)
 }
 _BY_NAME: dict[str, type[Bernoulli | Poisson]] = {"bernoulli": Bernoulli, "poisson": Poisson}
 
@@ -63,10 +91,26 @@ def from_config(config: Mapping[str, object]) -> ScalarLikelihood:
     StudentT(df=3.5, scale=0.8)
     """
     parameters = dict(config)
+    return _built(_FAMILIES, parameters)
+
+
+def chained_from_config(config: Mapping[str, object]) -> ScalarLikelihood | VectorLikelihood:
+    """As :func:`from_config`, for likelihoods of several latents too.
+
+    Examples
+    --------
+    >>> chained_from_config({"name": "ProductGaussian", "std": 0.3})
+    ProductGaussian(std=0.3)
+    """
+    everything: dict[str, Callable[..., ScalarLikelihood | VectorLikelihood]] = {**_FAMILIES, **_CHAINED}
+    return _built(everything, dict(config))
+
+
+def _built(families: Mapping[str, Callable[..., T]], parameters: dict[str, object]) -> T:
     name = parameters.pop("name", None)
-    family = _FAMILIES.get(name) if isinstance(name, str) else None
+    family = families.get(name) if isinstance(name, str) else None
     if family is None:
-        msg = f"likelihood name={name!r}: allowed are {', '.join(map(repr, sorted(_FAMILIES)))}"
+        msg = f"likelihood name={name!r}: allowed are {', '.join(map(repr, sorted(families)))}"
         raise ValueError(msg)
     try:
         return family(**parameters)

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from gaussfold.expectations import gauss_hermite
+from gaussfold.expectations.tilted import tilted
 from gaussfold.protocols import Kernel
 from gaussfold.types import Array, ArrayLike, Moments
 
@@ -77,6 +78,15 @@ class ScalarLikelihood:
         """Mean and variance of y given f."""
         raise NotImplementedError(self._missing("conditional(f)"))
 
+    def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]:
+        """First and second derivatives of the conditional moments; central differences unless a family knows better."""
+        (f,) = floats(f)
+        step = 1e-4 * (1.0 + np.abs(f))
+        below, here, above = (self.conditional(f + k * step) for k in (-1.0, 0.0, 1.0))
+        first = ((a - b) / (2.0 * step) for a, b in zip(above, below, strict=True))
+        second = ((a - 2.0 * h + b) / step**2 for a, h, b in zip(above, here, below, strict=True))
+        return Moments(*first), Moments(*second)
+
     def explains(self, y: Array) -> np.ndarray:
         """Which of these labels are possible; every one unless a family says otherwise."""
         return np.ones(y.shape, dtype=bool)
@@ -106,7 +116,7 @@ class ScalarLikelihood:
             column = labels[:, None]
             value = gauss_hermite.expect(lambda f: self.log_prob(column, f), latent, self.order)
         else:
-            value = _engine().expected(*self.kernel, labels, *latent)[0]
+            value = _engine().expected_log_prob(*self.kernel, labels, *latent)
         return value.reshape(shape)
 
     def expected_derivatives(self, y: ArrayLike, moments: Moments) -> tuple[Array, Array]:
@@ -118,7 +128,7 @@ class ScalarLikelihood:
                 lambda f: _stacked(*self.derivatives(column, f), f), latent, self.order
             )
         else:
-            _, first, second = _engine().expected(*self.kernel, labels, *latent)
+            first, second = _engine().expected_derivatives(*self.kernel, labels, *latent)
         return first.reshape(shape), second.reshape(shape)
 
     def log_predictive(self, y: ArrayLike, moments: Moments) -> Array:
@@ -130,6 +140,15 @@ class ScalarLikelihood:
         else:
             value = _engine().log_predictive(*self.kernel, labels, *latent)
         return value.reshape(shape)
+
+    def tilted(self, y: ArrayLike, moments: Moments, alpha: float = 1.0) -> tuple[Array, Array, Array]:
+        """``log E p(y | f)^α`` and its first two derivatives in the mean: what power EP matches."""
+        shape, labels, latent = _flat(y, moments)
+        if self.kernel is None:
+            found = tilted(self.log_prob, self.derivatives, labels, latent, alpha)
+        else:
+            found = _engine().tilted(*self.kernel, alpha, labels, *latent)
+        return found[0].reshape(shape), found[1].reshape(shape), found[2].reshape(shape)
 
     def predictive(self, moments: Moments) -> Moments:
         """Mean and variance of y, with f integrated out."""

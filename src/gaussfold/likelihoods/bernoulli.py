@@ -102,6 +102,14 @@ class Bernoulli(ScalarLikelihood):
         mean = np.asarray(g(f))
         return Moments(mean, np.asarray(mean * g(-f)))
 
+    def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]:
+        """``g'`` and ``g' (1 - 2g)``; ``g''`` and ``g'' (1 - 2g) - 2g'²``."""
+        (f,) = floats(f)
+        link = _LINKS[self.link]
+        tilt = link.cdf(-f) - link.cdf(f)
+        slope, bend = link.slopes(f)
+        return Moments(slope, slope * tilt), Moments(bend, bend * tilt - 2.0 * slope**2)
+
     def quadratic_bound(self, y: ArrayLike, moments: Moments) -> tuple[Array, Array]:
         """Slope and curvature of the tightest quadratic lower bound: Jaakkola-Jordan, or -1 for probit."""
         y, m, v = floats(y, *moments)

@@ -56,6 +56,12 @@ class Gaussian(ScalarLikelihood):
         (f,) = floats(f)
         return Moments(f.copy(), np.full(f.shape, self.std**2))
 
+    def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]:
+        """The mean has slope 1; nothing else moves."""
+        (f,) = floats(f)
+        none = np.zeros(f.shape)
+        return Moments(np.ones(f.shape), none), Moments(none, none)
+
     def quadratic_bound(self, y: ArrayLike, moments: Moments) -> tuple[Array, Array]:
         """Itself."""
         return self.derivatives(y, moments.mean)

@@ -24,6 +24,8 @@ class Link(NamedTuple):
     """``log g(f)``"""
     score: Callable[[Array], tuple[Array, Array]]
     """First and second derivative of ``log g(f)``"""
+    slopes: Callable[[Array], tuple[Array, Array]]
+    """First and second derivative of ``g(f)``"""
 
 
 def sigmoid(f: Array) -> Array:
@@ -50,6 +52,16 @@ def log_sigmoid(f: Array) -> Array:
 
 def _logit_score(f: Array) -> tuple[Array, Array]:
     return sigmoid(-f), -sigmoid_slope(f)
+
+
+def _logit_slopes(f: Array) -> tuple[Array, Array]:
+    slope = sigmoid_slope(f)
+    return slope, np.asarray(slope * (sigmoid(-f) - sigmoid(f)))
+
+
+def _probit_slopes(f: Array) -> tuple[Array, Array]:
+    density = np.exp(-0.5 * f * f) / sqrt(2.0 * pi)
+    return np.asarray(density), np.asarray(-f * density)
 
 
 _FAR = -4.0  # from here on, f + λ(f) loses more by subtraction than the fraction does by stopping
@@ -80,8 +92,8 @@ def _probit_score(f: Array) -> tuple[Array, Array]:
     return mills, -mills * excess
 
 
-LOGIT = Link(cdf=sigmoid, log_cdf=log_sigmoid, score=_logit_score)
-PROBIT = Link(cdf=ndtr, log_cdf=log_ndtr, score=_probit_score)
+LOGIT = Link(cdf=sigmoid, log_cdf=log_sigmoid, score=_logit_score, slopes=_logit_slopes)
+PROBIT = Link(cdf=ndtr, log_cdf=log_ndtr, score=_probit_score, slopes=_probit_slopes)
 
 
 def logistic_bound(half: Array, weight: Array, g: Array, variance: Array) -> tuple[Array, Array]:

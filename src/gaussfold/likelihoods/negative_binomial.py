@@ -71,6 +71,12 @@ class NegativeBinomial(ScalarLikelihood):
         mu = rate(f)
         return Moments(mu, np.asarray(mu + rate(2.0 * f) / self.dispersion))
 
+    def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]:
+        """``μ`` and ``μ + 2μ²/r``; ``μ`` and ``μ + 4μ²/r``."""
+        (f,) = floats(f)
+        mu, square = rate(f), rate(2.0 * f) / self.dispersion
+        return Moments(mu, np.asarray(mu + 2.0 * square)), Moments(mu, np.asarray(mu + 4.0 * square))
+
     def quadratic_bound(self, y: ArrayLike, moments: Moments) -> tuple[Array, Array]:
         """Slope and curvature of the Jaakkola-Jordan bound with weight ``y + r``."""
         y, m, v = floats(y, *moments)

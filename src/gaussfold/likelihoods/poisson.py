@@ -55,6 +55,11 @@ class Poisson(ScalarLikelihood):
         mu = rate(f)
         return Moments(mu, mu.copy())
 
+    def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]:
+        """``exp(f)``, four times."""
+        found = self.conditional(f)
+        return found, found
+
 
 def rate(f: Array) -> Array:
     """``exp(f)``; infinity is the rightly rounded value beyond 709.78."""

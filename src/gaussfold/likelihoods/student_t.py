@@ -70,6 +70,12 @@ class StudentT(ScalarLikelihood):
         variance = self.scale**2 * self.df / (self.df - 2.0) if self.df > 2.0 else np.inf
         return Moments(f.copy(), np.full(f.shape, variance))
 
+    def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]:
+        """The mean has slope 1; nothing else moves."""
+        (f,) = floats(f)
+        none = np.zeros(f.shape)
+        return Moments(np.ones(f.shape), none), Moments(none, none)
+
     def _standardised(self, y: ArrayLike, f: ArrayLike) -> Array:
         y, f = floats(y, f)
         return np.asarray((y - f) / (self.scale * sqrt(self.df)))

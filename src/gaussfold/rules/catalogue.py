@@ -7,13 +7,16 @@ from typing import TypeAlias
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.at import At, Posterior
 from gaussfold.rules.ep import EP
-from gaussfold.rules.linearisation import PL
+from gaussfold.rules.linearisation import PL, PL2
 from gaussfold.rules.newton import Newton
 from gaussfold.rules.quadratic import Quadratic
 from gaussfold.rules.taylor import Taylor
 from gaussfold.rules.vi import VI
 
 AnyRule: TypeAlias = Newton | Taylor | VI | EP | PL | Quadratic
+"""A rule of the streaming update."""
+AnyLocalRule: TypeAlias = AnyRule | PL2
+"""A rule for sites on R^D that are visited again and again: the same, and pl2."""
 _NAMES: dict[str, AnyRule] = {rule.name: rule for rule in (Newton(), Taylor(), VI(), EP(), PL(), Quadratic())}
 
 
@@ -32,6 +35,25 @@ def resolve(rule: str | AnyRule) -> AnyRule:
     if isinstance(rule, str) and rule in _NAMES:
         return _NAMES[rule]
     msg = f"rule={rule!r}: allowed are {', '.join(map(repr, _NAMES))}, or an object from gaussfold.rules"
+    raise ValueError(msg)
+
+
+def resolve_local(rule: str | AnyLocalRule) -> AnyLocalRule:
+    """A rule for Gaussian processes by name or as an object: those of :func:`resolve`, and "pl2".
+
+    Examples
+    --------
+    >>> resolve_local("pl2")
+    PL2()
+    """
+    if isinstance(rule, Newton | Taylor | VI | EP | PL | PL2 | Quadratic):
+        return rule
+    if rule == PL2.name:
+        return PL2()
+    if isinstance(rule, str) and rule in _NAMES:
+        return _NAMES[rule]
+    allowed = ", ".join(map(repr, (*_NAMES, PL2.name)))
+    msg = f"rule={rule!r}: allowed are {allowed}, or an object from gaussfold.rules"
     raise ValueError(msg)
 
 

@@ -7,8 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
+from gaussfold.likelihoods.normal import NormalMoments, keep_observed
+from gaussfold.likelihoods.one_latent import conditional_derivatives
+from gaussfold.linalg.small import inverse, symmetrised
 from gaussfold.protocols import Likelihood
-from gaussfold.types import ArrayLike, Moments, Site
+from gaussfold.types import Array, ArrayLike, Moments, Site, VectorSite
 
 
 @dataclass(frozen=True)
@@ -24,9 +28,38 @@ class Taylor:
     alpha: ClassVar[float] = 1.0
 
     def site(self, likelihood: Likelihood, y: ArrayLike, moments: Moments) -> Site:
-        """Look at the mean only; h' by a central difference of the conditional mean."""
+        """Look at the mean only."""
         m = np.asarray(moments.mean, dtype=float)
-        step = 1e-5 * (1.0 + np.abs(m))
         h, noise = likelihood.conditional(m)
-        slope = (likelihood.conditional(m + step).mean - likelihood.conditional(m - step).mean) / (2.0 * step)
+        slope = conditional_derivatives(likelihood, m)[0].mean
         return Site(slope * (np.asarray(y) - h) / noise, -(slope**2) / noise)
+
+    def site_several(
+        self,
+        likelihood: VectorLikelihood,
+        Y: Array,
+        mean: Array,
+        cov: Array,  # noqa: ARG002  a rule is given the whole marginal; this one looks at its mean
+        cubature: AnyCubature = None,  # noqa: ARG002
+    ) -> VectorSite:
+        """The same on f in R^D: J = ν'ᵀ Σ⁻¹ (y - ν), H = -ν'ᵀ Σ⁻¹ ν'."""
+        return linear_site(likelihood.response(Y), likelihood.conditional_slopes(mean))
+
+    def energy_several(
+        self,
+        likelihood: VectorLikelihood,
+        Y: Array,
+        mean: Array,
+        cov: Array,  # noqa: ARG002
+        cubature: AnyCubature = None,  # noqa: ARG002
+    ) -> Array:
+        """``log p`` at the mean: the first term of (17), §4.3.2."""
+        return likelihood.log_prob(Y, mean)
+
+
+def linear_site(responses: Array, moments: NormalMoments) -> VectorSite:
+    """The site of ``y = ν + A (f - m) + noise`` with noise covariance Σ; missing responses add nothing."""
+    residual, kept, _ = keep_observed(responses, moments)
+    slope = np.asarray(kept.mean_slope)
+    pull = np.swapaxes(slope, -1, -2) @ inverse(kept.cov)
+    return VectorSite((pull @ residual[..., None])[..., 0], -symmetrised(pull @ slope))

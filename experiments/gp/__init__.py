@@ -1,0 +1,1 @@
+"""Gaussian processes: the figures of bayes-newton, and applied ones on real data."""

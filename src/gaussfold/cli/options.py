@@ -1,0 +1,263 @@
+"""The options of the command line, each defined once. Only Typer is imported here: --help must answer at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+if TYPE_CHECKING:
+    from gaussfold.data.reading import Reading, Roles
+
+_input, _table, _learning, _saving, _output = (
+    partial(Option, rich_help_panel=panel) for panel in ("Input", "Tables", "Learning", "Model files", "Output")
+)
+FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow")
+
+
+def _among(*choices: str) -> Callable[[str], list[str]]:
+    """Complete these words in the shell."""
+    return lambda incomplete: [choice for choice in choices if choice.startswith(incomplete)]
+
+
+Json = Annotated[bool, _output("--json", help="End standard output with one line of JSON.")]
+Quiet = Annotated[bool, _output("--quiet", help="Say nothing but errors.")]
+Seed = Annotated[int, Option("--seed", min=0, help="Of the random numbers.")]
+ModelFile = Annotated[str, Option("-i", "--model", metavar="MODEL", help="Model file of 'gaussfold train'.")]
+ModelPath = Annotated[str, Argument(metavar="MODEL", help="Model file of 'gaussfold train'.")]
+Top = Annotated[int, Option("--top", min=1, help="How many features to show.")]
+Examples = Annotated[int, Option("-n", "--examples", min=1000, help="Rows to generate.")]
+Settings = Annotated[
+    list[str] | None,
+    Option(
+        "-s",
+        "--setting",
+        help="name=value,...: prior-std, likelihood, noise-std, rule, coupling, forgetting, dtype, bits; repeat it.",
+    ),
+]
+RealLabels = Annotated[
+    bool, Option("--real-labels", help="Labels are any numbers and stay as they are (else -1, 0 or 1).")
+]
+Thompson = Annotated[bool, Option("--thompson", help="Also the prediction under one draw of the weights.")]
+OutputFile = Annotated[str, Option("-o", "--out", metavar="FILE", help="Where to write; - is standard output.")]
+PredictionFile = Annotated[
+    str, Option("-p", "--predictions", metavar="FILE", help="Where to write; - is standard output.")
+]
+PredictionFormat = Annotated[
+    str | None,
+    Option(
+        "--output-format",
+        help="csv, jsonl or parquet; told by the file's name (csv).",
+        autocompletion=_among("csv", "jsonl", "parquet"),
+    ),
+]
+Target = Annotated[
+    str | None,
+    Option("--to", help=f"{', '.join(FORMATS)}; told by the output's name.", autocompletion=_among(*FORMATS)),
+]
+
+
+@dataclass(frozen=True)
+class Input:
+    """What to read, and how."""
+
+    files: Annotated[
+        list[str] | None,
+        Argument(metavar="FILE", help="Paths, globs, or - for standard input (the default)."),
+    ] = None
+    data: Annotated[list[str] | None, _input("-d", "--data", help="The same as FILE.")] = None
+    format: Annotated[
+        str | None,
+        _input(
+            "--format",
+            help="vw, svmlight, csv, tsv, parquet or arrow; told by the name or the first line.",
+            autocompletion=_among(*FORMATS),
+        ),
+    ] = None
+    skip_bad: Annotated[
+        int,
+        _input(
+            "--skip-bad", min=0, metavar="N", help="Leave out up to N bad records instead of stopping at the first."
+        ),
+    ] = 0
+    header: Annotated[
+        bool | None,
+        _table("--header/--no-header", help="Whether the first line names the columns (told)."),
+    ] = None
+    separator: Annotated[str | None, _table("--separator", help="What stands between fields.")] = None
+
+    @property
+    def paths(self) -> list[str]:
+        """All inputs in order."""
+        return [*(self.files or []), *(self.data or [])] or ["-"]
+
+
+@dataclass(frozen=True)
+class Hashing:
+    """How names become slots."""
+
+    bits: Annotated[int | None, _input("-b", "--bits", help="Hash features into 2^bits slots (18).")] = None
+    interact: Annotated[
+        list[str] | None,
+        _input(
+            "-q", "--interact", help="Multiply namespaces: 'ab' by first letters, '::' all pairs, 'site,ad' by name."
+        ),
+    ] = None
+    hash: Annotated[
+        str | None,
+        _input(
+            "--hash",
+            help="strings: a name of digits is a number, added to its namespace's hash; all: hash it too (strings).",
+            autocompletion=_among("strings", "all"),
+        ),
+    ] = None
+
+
+Tag = Annotated[str | None, _table("--tag", help="Column that names the row in predictions.")]
+
+
+@dataclass(frozen=True)
+class Table:
+    """What the columns of a table mean."""
+
+    label: Annotated[
+        str | None,
+        _table("--label", help="Column of the label, by name or number (label, target, y, ...)."),
+    ] = None
+    positive: Annotated[str | None, _table("--positive", help="The label that counts as 1; any other is 0.")] = None
+    weight: Annotated[str | None, _table("--weight", help="Column of the importance weight.")] = None
+    tag: Tag = None
+    ignore: Annotated[list[str] | None, _table("--ignore", help="A column to leave out.")] = None
+    numeric: Annotated[list[str] | None, _table("--numeric", help="A column of numbers.")] = None
+    categorical: Annotated[list[str] | None, _table("--categorical", help="A column of categories.")] = None
+
+
+@dataclass(frozen=True)
+class Learning:
+    """What is learned; None leaves it to the model file or the default."""
+
+    likelihood: Annotated[
+        str | None,
+        _learning(
+            "--likelihood",
+            "--link",
+            help="Labels: logit or probit (-1, 0, 1), gaussian (numbers), poisson (counts) (logit).",
+            autocompletion=_among("logit", "probit", "gaussian", "poisson"),
+        ),
+    ] = None
+    prior_std: Annotated[
+        list[str] | None,
+        _learning(
+            "--prior-std",
+            help="Standard deviation of a weight before any data (1); 'auto' mixes eight of them, at a price; "
+            "namespace=0.5 (or column=0.5, a*b=0.5 for a pair) for some of them; repeat it or use commas.",
+        ),
+    ] = None
+    noise_std: Annotated[
+        float | None,
+        _learning("--noise-std", help="Gaussian: standard deviation of the labels (1)."),
+    ] = None
+    coupling: Annotated[
+        str | None,
+        _learning("--coupling", help="marginal or joint (marginal).", autocompletion=_among("marginal", "joint")),
+    ] = None
+    rule: Annotated[
+        str | None,
+        _learning(
+            "--rule",
+            help="newton, vi, ep, ... (newton).",
+            autocompletion=_among("newton", "taylor", "vi", "ep", "pl", "quadratic"),
+        ),
+    ] = None
+    forgetting: Annotated[
+        float | None,
+        _learning("--forgetting", help="In (0, 1]; 0.9999 remembers about 10000 rows per feature (1)."),
+    ] = None
+    float32: Annotated[bool, _learning("--float32", help="Store weights in half the memory.")] = False
+
+    def chosen(self) -> dict[str, Any]:
+        """Return what the user gave, as fields of `gaussfold.cli.setting.Setting`."""
+        from gaussfold.cli.setting import parse_prior
+
+        given = {name: getattr(self, name) for name in ("likelihood", "noise_std", "coupling", "rule", "forgetting")}
+        given = {name: value for name, value in given.items() if value is not None}
+        return given | parse_prior(self.prior_std or ()) | ({"dtype": "float32"} if self.float32 else {})
+
+
+@dataclass(frozen=True)
+class Run:
+    """What training does on the way."""
+
+    final: Annotated[str | None, _saving("-f", "--final", metavar="MODEL", help="Save the model here.")] = None
+    initial: Annotated[str | None, _saving("-i", "--initial", metavar="MODEL", help="Go on with this model.")] = None
+    resume: Annotated[
+        bool,
+        _saving(
+            "--resume",
+            help="Go on with an interrupted run: skip the rows that -f (or -i) has seen; no file: start anew.",
+        ),
+    ] = False
+    checkpoint: Annotated[
+        int,
+        _saving("--checkpoint", min=0, metavar="N", help="Save after every N examples, too."),
+    ] = 0
+    checkpoint_seconds: Annotated[
+        float,
+        _saving("--checkpoint-seconds", min=0, metavar="S", help="Save every S seconds, too."),
+    ] = 0.0
+    keep_names: Annotated[bool, _saving("--keep-names", help="Store the features' names for 'inspect'.")] = False
+    passes: Annotated[
+        int,
+        _learning("--passes", help="Read the input so often. Each pass counts the rows as new evidence; one is right."),
+    ] = 1
+    test_only: Annotated[bool, _learning("-t", "--testonly", help="Predict and score, learn nothing.")] = False
+    predictions: Annotated[
+        str | None,
+        _output(
+            "-p",
+            "--predictions",
+            metavar="FILE",
+            help="Write predictions made before learning each row (CSV, .jsonl, .parquet; - for standard output).",
+        ),
+    ] = None
+    every: Annotated[
+        int,
+        _output("-P", "--progress", min=0, metavar="N", help="A line every N examples instead of at 1, 2, 4, 8, ..."),
+    ] = 0
+    quiet: Quiet = False
+    json: Json = False
+
+
+def reading_of(
+    source: Input, hashing: Hashing | None = None, table: Table | None = None, labels: str = "binary"
+) -> Reading:
+    """Return how the rows are to be read."""
+    from gaussfold.data.interactions import compile_interactions
+    from gaussfold.data.reading import Reading
+
+    hashing, table = hashing or Hashing(), table or Table()
+    compile_interactions(hashing.interact or [])
+    separator = source.separator
+    return Reading(
+        source.format,
+        18 if hashing.bits is None else hashing.bits,
+        tuple(hashing.interact or ()),
+        separator="\t" if separator in ("tab", "\\t") else separator,
+        labels=labels,
+        positive=table.positive,
+        hash=hashing.hash or "strings",
+    )
+
+
+def roles_of(source: Input, table: Table) -> Roles:
+    """Return what the user says about the columns; lists may be given with commas."""
+    from gaussfold.data.reading import Roles
+
+    ignore, numeric, categorical = (
+        tuple(part for item in several or [] for part in item.split(","))
+        for several in (table.ignore, table.numeric, table.categorical)
+    )
+    return Roles(table.label, table.weight, table.tag, ignore, numeric, categorical, source.header)

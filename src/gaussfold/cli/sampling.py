@@ -1,0 +1,39 @@
+"""Thompson sampling over hashed features: one draw of all weights, without drawing them all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from gaussfold.beliefs.mixture import DiagonalMixture
+from gaussfold.data.chunks import Chunk
+from gaussfold.types import Array
+
+
+def sampled_latent(belief: Any, chunk: Chunk, seed: int) -> Array:
+    """x'θ of every row under one draw of θ; the same draw for all chunks, by the seed and the slot."""
+    columns, place = np.unique(chunk.indices, return_inverse=True)
+    normals = _normals(columns, seed)
+    if isinstance(belief, DiagonalMixture):
+        k = int(np.random.default_rng(seed).choice(len(belief.weights), p=belief.weights))
+        cells = np.broadcast_to(belief._current(columns), (len(columns), 2, len(belief.weights)))
+        theta = cells[:, 0, k] + np.sqrt(cells[:, 1, k]) * normals
+    else:
+        mean, variance = belief.weights(columns)
+        theta = mean + np.sqrt(variance) * normals
+    matrix = chunk.X
+    matrix.data = chunk.data * theta[place]
+    return np.asarray(matrix.sum(axis=1)).ravel()
+
+
+def _normals(columns: np.ndarray[Any, Any], seed: int) -> Array:
+    """Return a standard normal number per slot that depends on the slot and the seed alone (SplitMix64)."""
+    with np.errstate(over="ignore"):
+        z = columns.astype(np.uint64) + np.uint64(seed % 2**32) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z + np.uint64(0x9E3779B97F4A7C15)) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        z ^= z >> np.uint64(31)
+    return np.asarray(ndtri(((z >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53))

@@ -1,0 +1,104 @@
+"""What is learned, as the user chose it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from gaussfold import likelihoods
+from gaussfold.beliefs.diagonal import DiagonalGaussian
+from gaussfold.beliefs.mixture import PRIOR_GRID, DiagonalMixture
+
+AUTO = "auto"
+LABELS = {"logit": "binary", "probit": "binary", "gaussian": "real", "poisson": "count"}
+"""Likelihoods, and the labels that go with them (see `gaussfold.data.reading.LABELS`)."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A likelihood, a rule and a prior; ``prior_stds`` are exceptions by namespace or column (of a pair: ``a*b``)."""
+
+    prior_std: float | str = 1.0  # AUTO becomes the default once it costs less than four single priors
+    prior_stds: tuple[tuple[str, float], ...] = ()
+    likelihood: str = "logit"
+    noise_std: float = 1.0
+    rule: str = "newton"
+    coupling: str = "marginal"
+    forgetting: float = 1.0
+    dtype: str = "float64"
+
+    def __post_init__(self) -> None:
+        """Refuse numbers and names that make no sense."""
+        if self.prior_std != AUTO and not (isinstance(self.prior_std, float) and 0.0 < self.prior_std <= 1e6):
+            msg = f"prior-std={self.prior_std!r}: 'auto' or a number > 0 is needed"
+            raise ValueError(msg)
+        for name, std in self.prior_stds:
+            if not 0.0 < std <= 1e6:
+                msg = f"prior-std={name}={std!r}: a number > 0 is needed"
+                raise ValueError(msg)
+        if self.prior_stds and self.prior_std == AUTO:
+            msg = "prior-std: 'auto' and namespaces of their own are alternatives; give the rest a number too"
+            raise ValueError(msg)
+        if self.likelihood not in LABELS:
+            msg = f"likelihood={self.likelihood!r}: allowed are {', '.join(LABELS)}"
+            raise ValueError(msg)
+        if not 0.0 < self.noise_std < float("inf"):
+            msg = f"noise-std={self.noise_std!r}: a number > 0 is needed"
+            raise ValueError(msg)
+        if self.noise_std != 1.0 and self.likelihood != "gaussian":
+            msg = f"noise-std={self.noise_std!r}: {self.likelihood} labels have none; it goes with gaussian"
+            raise ValueError(msg)
+        if not 0.0 < self.forgetting <= 1.0:
+            msg = f"forgetting={self.forgetting!r}: a number > 0 and <= 1 is needed; 1 remembers everything"
+            raise ValueError(msg)
+
+    @property
+    def labels(self) -> str:
+        """Which labels the likelihood explains."""
+        return LABELS[self.likelihood]
+
+    def make_likelihood(self) -> Any:
+        """Return p(y | f)."""
+        if self.likelihood == "gaussian":
+            return likelihoods.Gaussian(self.noise_std)
+        return likelihoods.Poisson() if self.likelihood == "poisson" else likelihoods.Bernoulli(self.likelihood)  # type: ignore[arg-type]
+
+    def prior(self, dim: int) -> Any:
+        """Return the belief before any data."""
+        if self.prior_std == AUTO:
+            return DiagonalMixture.isotropic(dim, PRIOR_GRID, coupling=self.coupling, dtype=self.dtype)
+        return DiagonalGaussian.isotropic(dim, float(self.prior_std), coupling=self.coupling, dtype=self.dtype)
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Self:
+        """Undo ``vars``; files written before there were other likelihoods have a link."""
+        values = dict(document)
+        if "link" in values:
+            values["likelihood"] = values.pop("link")
+        values["prior_stds"] = tuple((name, std) for name, std in values.get("prior_stds", ()))
+        return cls(**values)
+
+
+def parse_prior(texts: Sequence[str]) -> dict[str, Any]:
+    """Read ``0.5``, ``auto``, ``user=0.1`` or several of these with commas; returns fields of `Setting`."""
+    chosen: dict[str, Any] = {}
+    spaces: dict[str, float] = {}
+    for part in (part.strip() for text in texts for part in text.split(",")):
+        name, equals, number = part.rpartition("=")
+        try:
+            value: float | str = AUTO if part == AUTO else float(number)
+        except ValueError as error:
+            msg = f"--prior-std {part!r}: 'auto' or a number > 0, or namespace=number, is needed"
+            raise ValueError(msg) from error
+        key = "*".join(sorted(name.split("*"))) if equals else ""
+        if (equals and key in spaces) or (not equals and "prior_std" in chosen):
+            msg = f"--prior-std {part!r}: {name or 'the prior of the rest'} was given before; give it once"
+            raise ValueError(msg)
+        if equals:
+            spaces[key] = float(value)
+        else:
+            chosen["prior_std"] = value
+    if spaces:
+        chosen["prior_stds"] = tuple(spaces.items())
+    return chosen

@@ -1,0 +1,70 @@
+"""What training tells when it is done."""
+
+from __future__ import annotations
+
+import math
+import sys
+from typing import Any
+
+from gaussfold.beliefs.mixture import PRIOR_GRID
+from gaussfold.cli.model import StreamModel, constant_loss
+from gaussfold.cli.options import Run
+from gaussfold.cli.setting import AUTO
+from gaussfold.data.strings import collision_rate
+from gaussfold.engine.totals import LEARNED, LOSS, SEEN, WEIGHT
+from gaussfold.types import Array
+
+
+def summarise(model: StreamModel, before: Array, run: Run, skipped: int, seconds: float) -> dict[str, Any]:
+    """Return a run in numbers; ``before`` are the model's totals when it began."""
+    totals = model.totals - before
+    summary: dict[str, Any] = {
+        "examples": int(totals[SEEN]),
+        "learned": 0 if run.test_only else int(totals[LEARNED]),
+        "average_loss": finite(totals[LOSS] / totals[WEIGHT] if totals[WEIGHT] else math.nan),
+        "constant_loss": finite(constant_loss(totals) if model.binary else math.nan),
+        "seconds": round(seconds, 6),
+        "bad": skipped,
+        "passes": run.passes,
+        "likelihood": model.setting.likelihood,
+        "bits": model.reading.bits,
+        "model": run.final,
+    }
+    if not run.test_only:
+        used = int(model.used().sum())
+        summary |= {"slots_used": used, "collision_rate": round(collision_rate(used, model.reading.bits), 6)}
+    summary["prior_std"] = model.setting.prior_std
+    if model.setting.prior_std == AUTO:
+        best = int(model.belief.weights.argmax())
+        summary |= {"prior_std": PRIOR_GRID[best], "prior_probability": round(float(model.belief.weights[best]), 6)}
+    return summary
+
+
+def tell(summary: dict[str, Any], run: Run) -> None:
+    """Print a summary for people."""
+    rate = summary["examples"] / max(summary["seconds"], 1e-9)
+    constant = "" if summary["constant_loss"] is None else f"   (best constant: {summary['constant_loss']:.6f})"
+    loss = "none" if summary["average_loss"] is None else f"{summary['average_loss']:.6f}"
+    lines = [
+        f"examples        {summary['examples']:,} ({summary['learned']:,} learned"
+        + (f", {summary['bad']} bad ones skipped)" if summary["bad"] else ")"),
+        f"average loss    {loss}{constant}",
+        f"seconds         {summary['seconds']:.2f}   ({rate:,.0f} examples/s)",
+    ]
+    if "slots_used" in summary:
+        lines.append(
+            f"slots           {summary['slots_used']:,} of 2^{summary['bits']} in use; "
+            f"about {summary['collision_rate']:.2%} of the features share theirs"
+        )
+    if "prior_probability" in summary:
+        lines.append(f"prior std       {summary['prior_std']:g} (probability {summary['prior_probability']:.3f})")
+    if run.final and not run.test_only:
+        lines.append(f"model           {run.final}")
+    if summary["examples"] and not summary["learned"] and not run.test_only:
+        lines.append("no example had a label, so nothing was learned ('1 |f ...' has one, '1|f ...' a tag)")
+    print("\n".join(["", *lines]), file=sys.stderr, flush=True)
+
+
+def finite(value: float) -> float | None:
+    """Return a number as JSON can hold it; None if it is none."""
+    return float(value) if math.isfinite(value) else None

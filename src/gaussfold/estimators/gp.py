@@ -1,0 +1,308 @@
+"""Gaussian-process classification and regression as scikit-learn estimators: naming and label codes only.
+
+All the work is `gaussfold.gp.GaussianProcess`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gaussfold.gp import Covariance, GaussianProcess, Matern32
+from gaussfold.gp.covariances import from_config
+from gaussfold.likelihoods import Bernoulli, Gaussian, StudentT
+from gaussfold.store_codecs import decode_labels, decode_rng, encode_labels, encode_rng
+from gaussfold.types import Array, ArrayLike
+
+
+class _GPEstimator(BaseEstimator):  # type: ignore[misc]
+    """What both share: building, learning, storing."""
+
+    _models: list[GaussianProcess]
+
+    def _process(self, likelihood: Any) -> GaussianProcess:
+        covariance = Matern32() if self.covariance is None else self.covariance
+        return GaussianProcess(
+            covariance, likelihood, self.rule, self.curvature, self.structure, inducing=self.inducing,
+            damping=self.damping, max_iter=self.max_iter, tol=self.tol, random_state=self.random_state, verbose=False,
+        )  # fmt: skip
+
+    def _fitted_process(self, likelihood: Any, X: Array, y: Array) -> GaussianProcess:
+        model = self._process(likelihood).fit(X, y)
+        if self.learn_hyperparameters:
+            model.learn_hyperparameters(max_iter=self.learning_steps)
+        return model
+
+    def _count(self) -> None:
+        """Note the iterations of the first inference, the most over all models."""
+        self.n_iter_ = max(model.result_.iterations for model in self._models)
+
+    @property
+    def log_marginal_likelihood_(self) -> float:
+        """Approximate log marginal likelihood, summed over one-against-rest problems: minus the energy."""
+        check_is_fitted(self)
+        return -sum(model.energy() for model in self._models)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Every model's arrays."""
+        check_is_fitted(self)
+        arrays = {f"gp{i}.{name}": a for i, model in enumerate(self._models) for name, a in model.state().items()}
+        if np.ndim(self.inducing):
+            arrays["parameter.inducing"] = np.asarray(self.inducing, dtype=np.float64)
+        return arrays
+
+    def store_header(self) -> dict[str, Any]:
+        """Parameters and every model's description."""
+        values = self.get_params(deep=False)
+        if isinstance(values["covariance"], Covariance):
+            values["covariance"] = values["covariance"].config()
+        for name in ("rule", "curvature"):
+            if not isinstance(values[name], str):
+                msg = f"{name}={values[name]!r}: only {name}s given by name can be stored with an estimator"
+                raise ValueError(msg)  # noqa: TRY004
+        values.pop("random_state")
+        if np.ndim(values["inducing"]):
+            values.pop("inducing")
+        described = {
+            "parameters": values,
+            "random_state": encode_rng(self.random_state),
+            "n_features": int(self.n_features_in_),
+            "models": [model.store_header() for model in self._models],
+        }
+        if hasattr(self, "feature_names_in_"):
+            described["feature_names"] = self.feature_names_in_.tolist()
+        return described | self._more()
+
+    def _more(self) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def from_store(cls, described: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        """Undo `state` and `store_header`."""
+        values = dict(described["parameters"])
+        if isinstance(values["covariance"], dict):
+            values["covariance"] = from_config(values["covariance"])
+        if "parameter.inducing" in arrays:
+            values["inducing"] = arrays["parameter.inducing"]
+        model = cls(**values, random_state=decode_rng(described["random_state"]))
+        model.n_features_in_ = described["n_features"]
+        if "feature_names" in described:
+            model.feature_names_in_ = np.array(described["feature_names"], dtype=object)
+        model._models = []
+        for i, header in enumerate(described["models"]):
+            prefix = f"gp{i}."
+            mine = {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)}
+            model._models.append(GaussianProcess.from_store(header, mine))
+        model._restore(described)
+        model._count()
+        return model
+
+    def _restore(self, described: dict[str, Any]) -> None:
+        """Whatever `_more` added."""
+
+
+class GPClassifier(ClassifierMixin, _GPEstimator):  # type: ignore[misc]
+    """Gaussian-process classification; more than two classes one against the rest.
+
+    Parameters
+    ----------
+    covariance : Covariance, default=None
+        Where learning starts; None is ``Matern32(1.0, 1.0)``.
+    link : {"logit", "probit"}, default="logit"
+        From the latent function to the probability.
+    rule, curvature, structure, inducing, damping, max_iter, tol
+        As in `gaussfold.gp.GaussianProcess`.
+    learn_hyperparameters : bool, default=True
+        Whether to learn the covariance's hyperparameters (and inducing inputs).
+    learning_steps : int, default=20
+        Most steps of the optimiser.
+    random_state : int or Generator, default=None
+        For the choice of inducing inputs.
+
+    Attributes
+    ----------
+    classes_ : ndarray
+        The labels.
+    processes_ : list of GaussianProcess
+        One for two classes, else one per class.
+
+    Examples
+    --------
+    >>> X = np.linspace(-3.0, 3.0, 30)[:, None]
+    >>> y = np.where(np.abs(X[:, 0]) < 1.5, "in", "out")
+    >>> model = GPClassifier(Matern32(4.0, 1.0), learn_hyperparameters=False).fit(X, y)
+    >>> model.predict([[0.0], [2.5]])
+    array(['in', 'out'], dtype='<U3')
+    """
+
+    def __init__(
+        self,
+        covariance: Covariance | None = None,
+        link: str = "logit",
+        rule: Any = "vi",
+        curvature: Any = "exact",
+        structure: str = "dense",
+        *,
+        inducing: Any = None,
+        damping: float = 1.0,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        learn_hyperparameters: bool = True,
+        learning_steps: int = 20,
+        random_state: Any = None,
+    ) -> None:
+        self.covariance = covariance
+        self.link = link
+        self.rule = rule
+        self.curvature = curvature
+        self.structure = structure
+        self.inducing = inducing
+        self.damping = damping
+        self.max_iter = max_iter
+        self.tol = tol
+        self.learn_hyperparameters = learn_hyperparameters
+        self.learning_steps = learning_steps
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn from all rows."""
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            msg = f"y has one class only ({classes[0]!r}): GPClassifier needs at least two classes"
+            raise ValueError(msg)
+        targets = [codes == 1] if len(classes) == 2 else [codes == k for k in range(len(classes))]
+        link: Any = self.link
+        self._models = [self._fitted_process(Bernoulli(link), X, t.astype(np.float64)) for t in targets]
+        self.classes_ = classes
+        self._count()
+        return self
+
+    @property
+    def processes_(self) -> list[GaussianProcess]:
+        """The fitted models."""
+        check_is_fitted(self)
+        return self._models
+
+    def predict_proba(self, X: ArrayLike) -> Array:
+        """Probabilities (n, classes), the latent functions integrated out; one-against-rest scores are normalised."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        scores = np.stack([model.predict(X) for model in self._models], axis=1)
+        if scores.shape[1] == 1:
+            return np.hstack([1.0 - scores, scores])
+        return np.asarray(scores / scores.sum(axis=1, keepdims=True))
+
+    def predict(self, X: ArrayLike) -> np.ndarray:
+        """The most probable class."""
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return np.asarray(self.classes_[best])
+
+    def _more(self) -> dict[str, Any]:
+        return {"classes": encode_labels(self.classes_)}
+
+    def _restore(self, described: dict[str, Any]) -> None:
+        self.classes_ = decode_labels(described["classes"])
+
+
+class GPRegressor(RegressorMixin, _GPEstimator):  # type: ignore[misc]
+    """Gaussian-process regression with normal or Student-t noise.
+
+    Parameters
+    ----------
+    covariance : Covariance, default=None
+        Where learning starts, for targets scaled to unit variance; None is ``Matern32(1.0, 1.0)``.
+    noise_std : float, default=0.5
+        Standard deviation of the noise (its scale, for Student-t), on the scale of the scaled targets; where learning
+        starts.
+    df : float, default=None
+        A number gives the noise a Student-t distribution with so many degrees of freedom.
+    normalize_y : bool, default=True
+        Whether to centre the targets and scale them to unit variance inside.
+    rule, curvature, structure, inducing, damping, max_iter, tol
+        As in `gaussfold.gp.GaussianProcess`.
+    learn_hyperparameters : bool, default=True
+        Whether to learn hyperparameters, noise included (and inducing inputs).
+    learning_steps : int, default=50
+        Most steps of the optimiser.
+    random_state : int or Generator, default=None
+        For the choice of inducing inputs.
+
+    Examples
+    --------
+    >>> X = np.linspace(0.0, 6.0, 40)[:, None]
+    >>> model = GPRegressor().fit(X, np.sin(X[:, 0]))
+    >>> mean, std = model.predict([[3.1]], return_std=True)
+    >>> bool(abs(mean[0] - np.sin(3.1)) < 0.01)
+    True
+    """
+
+    def __init__(
+        self,
+        covariance: Covariance | None = None,
+        noise_std: float = 0.5,
+        df: float | None = None,
+        rule: Any = "vi",
+        curvature: Any = "exact",
+        structure: str = "dense",
+        *,
+        normalize_y: bool = True,
+        inducing: Any = None,
+        damping: float = 1.0,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        learn_hyperparameters: bool = True,
+        learning_steps: int = 50,
+        random_state: Any = None,
+    ) -> None:
+        self.covariance = covariance
+        self.noise_std = noise_std
+        self.df = df
+        self.rule = rule
+        self.curvature = curvature
+        self.structure = structure
+        self.normalize_y = normalize_y
+        self.inducing = inducing
+        self.damping = damping
+        self.max_iter = max_iter
+        self.tol = tol
+        self.learn_hyperparameters = learn_hyperparameters
+        self.learning_steps = learning_steps
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Learn from all rows."""
+        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        y = np.asarray(y, dtype=np.float64)
+        likelihood = Gaussian(self.noise_std) if self.df is None else StudentT(self.df, self.noise_std)
+        spread = float(y.std())
+        offset, scale = (float(y.mean()), spread if spread > 0.0 else 1.0) if self.normalize_y else (0.0, 1.0)
+        self._models = [self._fitted_process(likelihood, X, (y - offset) / scale)]
+        self._offset, self._scale = offset, scale
+        self._count()
+        return self
+
+    @property
+    def process_(self) -> GaussianProcess:
+        """The fitted model, of the scaled targets."""
+        check_is_fitted(self)
+        return self._models[0]
+
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
+        """Mean of y (and its standard deviation, noise included)."""
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        mean, std = self._models[0].predict(X, return_std=True)
+        mean = self._offset + self._scale * mean
+        return (mean, self._scale * std) if return_std else mean
+
+    def _more(self) -> dict[str, Any]:
+        return {"scaling": [self._offset, self._scale]}
+
+    def _restore(self, described: dict[str, Any]) -> None:
+        self._offset, self._scale = described["scaling"]

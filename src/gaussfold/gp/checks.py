@@ -1,0 +1,148 @@
+"""What a Gaussian process is given, checked at the door: errors name the argument, the value and the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from gaussfold.gp.covariances import Covariance
+from gaussfold.likelihoods import as_vector
+from gaussfold.likelihoods import resolve as resolve_likelihood
+from gaussfold.likelihoods.chained import VectorLikelihood
+from gaussfold.protocols import Likelihood
+from gaussfold.types import Array, ArrayLike
+
+STRUCTURES = ("dense", "sparse", "markov")
+
+
+def likelihood_of(likelihood: Any) -> Likelihood | VectorLikelihood:
+    """A likelihood of one latent or of several, by name or as an object."""
+    return likelihood if isinstance(likelihood, VectorLikelihood) else resolve_likelihood(likelihood)
+
+
+def covariances_of(covariance: Any, latents: int) -> tuple[Covariance, ...]:
+    """One covariance per latent; a single one serves each of them, with hyperparameters of its own."""
+    if isinstance(covariance, Covariance):
+        return (covariance,) * latents
+    if not isinstance(covariance, Sequence) or not all(isinstance(c, Covariance) for c in covariance):
+        msg = (
+            f"covariance={covariance!r}: give a covariance such as gaussfold.gp.Matern32(1.0, lengthscale=2.0), "
+            "or a list with one per latent"
+        )
+        raise ValueError(msg)
+    if len(covariance) != latents:
+        msg = f"covariance is a list of {len(covariance)}: the likelihood has {latents} latents; give one for each"
+        raise ValueError(msg)
+    return tuple(covariance)
+
+
+def inputs(X: ArrayLike, name: str = "X", columns: int | None = None, *, may_be_empty: bool = False) -> Array:
+    """Inputs as (N, d); a vector is one column."""
+    try:
+        array = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        msg = f"{name} is not numeric ({error}); encode categories as numbers first"
+        raise ValueError(msg) from error
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.shape[1] == 0:
+        msg = f"{name} has shape {np.shape(X)}; give inputs as (rows, columns), or one column as a vector"
+        raise ValueError(msg)
+    if len(array) == 0 and not may_be_empty:
+        msg = f"{name} has no rows (shape {np.shape(X)}); at least one is needed"
+        raise ValueError(msg)
+    if columns is not None and array.shape[1] != columns:
+        msg = f"{name} has {array.shape[1]} columns; the model was fitted on {columns}"
+        raise ValueError(msg)
+    bad = ~np.isfinite(array)
+    if bad.any():
+        row, column = (int(i) for i in np.argwhere(bad)[0])
+        msg = (
+            f"{name}[{row}, {column}] = {float(array[row, column])!r}: inputs must be finite; drop the row, or put NaN "
+            "into Y to predict there"
+        )
+        raise ValueError(msg)
+    return np.ascontiguousarray(array)
+
+
+def labels(Y: ArrayLike, rows: int, likelihood: Likelihood | VectorLikelihood, name: str = "Y") -> Array:
+    """Labels as (N, P), NaN where missing, all of them possible under the likelihood."""
+    model = as_vector(likelihood)
+    try:
+        array = np.asarray(Y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        msg = f"{name} is not numeric ({error}); {likelihood} labels must be numbers"
+        raise ValueError(msg) from error
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.shape != (rows, model.outputs):
+        msg = (
+            f"{name} has shape {np.shape(Y)}: {rows} rows of X and {likelihood} with {model.outputs} output(s) need "
+            f"({rows}, {model.outputs})"
+        )
+        raise ValueError(msg)
+    if isinstance(likelihood, VectorLikelihood):
+        likelihood.check_labels(array, name)
+    else:
+        likelihood.check_labels(array[:, 0], name)
+    return np.ascontiguousarray(array)
+
+
+def structure_of(structure: str) -> str:
+    """One of the three."""
+    if structure not in STRUCTURES:
+        msg = f"structure={structure!r}: allowed are {', '.join(map(repr, STRUCTURES))}"
+        raise ValueError(msg)
+    return structure
+
+
+def number(value: Any, name: str, low: float, high: float, *, closed: bool = True) -> float:
+    """A float in [low, high], or (low, high] if not closed."""
+    try:
+        found = float(value)
+    except (TypeError, ValueError):
+        found = np.nan
+    if not (low <= found <= high) or (found == low and not closed):
+        bracket = "[" if closed else "("
+        msg = f"{name}={value!r}: a number in {bracket}{low:g}, {high:g}] is needed"
+        raise ValueError(msg)
+    return found
+
+
+def inducing_of(inducing: Any, X: Array, rng: np.random.Generator) -> Array:
+    """Inducing inputs: given, or so many drawn from X, spread out (k-means++ seeding)."""
+    if inducing is None:
+        inducing = min(100, len(X))
+    if np.ndim(inducing) == 0:
+        if isinstance(inducing, bool) or not isinstance(inducing, int | np.integer) or inducing < 1:
+            msg = (
+                f"inducing={inducing!r}: the number of inducing inputs is a whole number of at least 1; "
+                "or give the inputs as an array"
+            )
+            raise ValueError(msg)
+        return _spread(X, int(inducing), rng)
+    Z = inputs(inducing, "inducing", may_be_empty=True)
+    if len(Z) < 1:
+        msg = "inducing has no rows: at least one inducing input is needed; give an array (M, columns) or a number"
+        raise ValueError(msg)
+    if Z.shape[1] != X.shape[1]:
+        msg = f"inducing has {Z.shape[1]} columns and X has {X.shape[1]}; they live in the same space"
+        raise ValueError(msg)
+    return Z
+
+
+def _spread(X: Array, count: int, rng: np.random.Generator) -> Array:
+    """Rows of X, each drawn with probability proportional to its squared distance from those already drawn."""
+    distinct = np.unique(X, axis=0)
+    if count >= len(distinct):
+        return distinct
+    scale = np.std(distinct, axis=0)
+    scaled = distinct / np.where(scale > 0.0, scale, 1.0)
+    chosen = [int(rng.integers(len(distinct)))]
+    nearest = ((scaled - scaled[chosen[0]]) ** 2).sum(axis=1)
+    for _ in range(count - 1):
+        chosen.append(int(rng.choice(len(distinct), p=nearest / nearest.sum())))
+        nearest = np.minimum(nearest, ((scaled - scaled[chosen[-1]]) ** 2).sum(axis=1))
+    return np.asarray(distinct[np.sort(chosen)])

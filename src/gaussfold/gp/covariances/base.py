@@ -1,0 +1,205 @@
+"""What every covariance function offers, and how they add and multiply.
+
+A covariance is immutable. Its hyperparameters are positive, have names, and are learned on the log scale: every
+derivative here is with respect to ``log θ``. Derivatives come as vector-Jacobian products: given the adjoint
+``bar = ∂E/∂K`` the methods return ``∂E/∂log θ``, so that no N x N x p array is ever made.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from gaussfold.gp.statespace import ProductSpace, StateSpace, SumSpace
+from gaussfold.types import Array
+
+
+class Covariance:
+    """A covariance function k(x, x'); the parent of all of them.
+
+    Leaves are frozen dataclasses whose learned fields are named in ``learned``; a field is a positive number or, for
+    one number per input column, a tuple of them.
+    """
+
+    learned: ClassVar[tuple[str, ...]] = ()
+
+    # Hyperparameters
+
+    def parameters(self) -> dict[str, float]:
+        """Names and values of the hyperparameters, in the order of every gradient.
+
+        Examples
+        --------
+        >>> from gaussfold.gp import Matern32
+        >>> Matern32(variance=1.3, lengthscale=(0.5, 2.0)).parameters()
+        {'variance': 1.3, 'lengthscale[0]': 0.5, 'lengthscale[1]': 2.0}
+        """
+        found: dict[str, float] = {}
+        for name in self.learned:
+            value = getattr(self, name)
+            if isinstance(value, tuple):
+                found |= {f"{name}[{i}]": float(v) for i, v in enumerate(value)}
+            else:
+                found[name] = float(value)
+        return found
+
+    def replace(self, values: Mapping[str, float]) -> Self:
+        """The same covariance with these hyperparameters, by name; those not named keep their value."""
+        _known(values, self.parameters())
+        changed: dict[str, Any] = {}
+        for name in self.learned:
+            old = getattr(self, name)
+            if isinstance(old, tuple):
+                changed[name] = tuple(values.get(f"{name}[{i}]", v) for i, v in enumerate(old))
+            else:
+                changed[name] = values.get(name, old)
+        return dataclasses.replace(self, **changed)  # type: ignore[type-var]
+
+    def config(self) -> dict[str, Any]:
+        """Name and parameters, as JSON can hold them."""
+        return {"name": type(self).__name__, **dataclasses.asdict(self)}  # type: ignore[call-overload]
+
+    # Values
+
+    def __call__(self, X: Array, Z: Array | None = None) -> Array:
+        """``k(x, z)`` for all rows of X (n, d) and Z (m, d); Z = X if None."""
+        raise NotImplementedError
+
+    def diagonal(self, X: Array) -> Array:
+        """``k(x, x)`` for every row."""
+        raise NotImplementedError
+
+    def vjp(self, X: Array, Z: Array | None, bar: Array) -> Array:
+        """``Σ bar_ij ∂k(x_i, z_j)/∂log θ``, one number per hyperparameter."""
+        raise NotImplementedError
+
+    def diagonal_vjp(self, X: Array, bar: Array) -> Array:
+        """``Σ bar_i ∂k(x_i, x_i)/∂log θ``."""
+        raise NotImplementedError
+
+    def input_vjp(self, X: Array, Z: Array, bar: Array) -> Array:
+        """``Σ_j bar_ij ∂k(x_i, z_j)/∂x_i`` with Z held, shape of X."""
+        raise NotImplementedError
+
+    def state_space(self) -> StateSpace:
+        """The linear stochastic differential equation with this covariance, for inputs in one column."""
+        msg = (
+            f"{self!r} has no state-space form; the Markov structure takes Matérn, squared exponential, cosine, "
+            "periodic, constant, linear and white covariances, their sums, and their products (not with linear); "
+            "use structure='dense' or 'sparse'"
+        )
+        raise ValueError(msg)
+
+    def __add__(self, other: Covariance) -> Sum:
+        return Sum(_flatten(Sum, self) + _flatten(Sum, other))
+
+    def __mul__(self, other: Covariance) -> Product:
+        return Product(_flatten(Product, self) + _flatten(Product, other))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Composite(Covariance):
+    """Several covariances; hyperparameters are named ``part.name`` with the part's position."""
+
+    parts: tuple[Any, ...]
+
+    def __post_init__(self) -> None:
+        for part in self.parts:
+            if not isinstance(part, Covariance):
+                msg = f"{part!r} is not a covariance; add and multiply objects of gaussfold.gp, such as Matern32()"
+                raise TypeError(msg)
+
+    def parameters(self) -> dict[str, float]:
+        """Those of every part, with the part's position in front."""
+        return {f"{i}.{k}": v for i, part in enumerate(self.parts) for k, v in part.parameters().items()}
+
+    def replace(self, values: Mapping[str, float]) -> Self:
+        """By name, as in :meth:`parameters`."""
+        _known(values, self.parameters())
+        parts = []
+        for i, part in enumerate(self.parts):
+            mine = {k.split(".", 1)[1]: v for k, v in values.items() if k.split(".", 1)[0] == str(i)}
+            parts.append(part.replace(mine))
+        return type(self)(tuple(parts))
+
+    def config(self) -> dict[str, Any]:
+        """Those of the parts."""
+        return {"name": type(self).__name__, "parts": [part.config() for part in self.parts]}
+
+
+class Sum(_Composite):
+    """``k(x, z) = Σ kᵢ(x, z)``; in state space the states are stacked."""
+
+    def __call__(self, X: Array, Z: Array | None = None) -> Array:
+        """Sum of the parts."""
+        return np.asarray(sum(part(X, Z) for part in self.parts))
+
+    def diagonal(self, X: Array) -> Array:
+        """Sum of the parts."""
+        return np.asarray(sum(part.diagonal(X) for part in self.parts))
+
+    def vjp(self, X: Array, Z: Array | None, bar: Array) -> Array:
+        """Part by part."""
+        return np.concatenate([part.vjp(X, Z, bar) for part in self.parts])
+
+    def diagonal_vjp(self, X: Array, bar: Array) -> Array:
+        """Part by part."""
+        return np.concatenate([part.diagonal_vjp(X, bar) for part in self.parts])
+
+    def input_vjp(self, X: Array, Z: Array, bar: Array) -> Array:
+        """Sum of the parts."""
+        return np.asarray(sum(part.input_vjp(X, Z, bar) for part in self.parts))
+
+    def state_space(self) -> StateSpace:
+        """Block-diagonal."""
+        return SumSpace([part.state_space() for part in self.parts])
+
+
+class Product(_Composite):
+    """``k(x, z) = Π kᵢ(x, z)``; in state space the states are multiplied (Kronecker)."""
+
+    def __call__(self, X: Array, Z: Array | None = None) -> Array:
+        """Product of the parts."""
+        return np.asarray(np.prod([part(X, Z) for part in self.parts], axis=0))
+
+    def diagonal(self, X: Array) -> Array:
+        """Product of the parts."""
+        return np.asarray(np.prod([part.diagonal(X) for part in self.parts], axis=0))
+
+    def vjp(self, X: Array, Z: Array | None, bar: Array) -> Array:
+        """Part by part, the others as factors of the adjoint."""
+        values = [part(X, Z) for part in self.parts]
+        return np.concatenate([p.vjp(X, Z, bar * _without(values, i)) for i, p in enumerate(self.parts)])
+
+    def diagonal_vjp(self, X: Array, bar: Array) -> Array:
+        """Part by part, the others as factors of the adjoint."""
+        values = [part.diagonal(X) for part in self.parts]
+        return np.concatenate([p.diagonal_vjp(X, bar * _without(values, i)) for i, p in enumerate(self.parts)])
+
+    def input_vjp(self, X: Array, Z: Array, bar: Array) -> Array:
+        """Product rule."""
+        values = [part(X, Z) for part in self.parts]
+        return np.asarray(sum(p.input_vjp(X, Z, bar * _without(values, i)) for i, p in enumerate(self.parts)))
+
+    def state_space(self) -> StateSpace:
+        """Kronecker product."""
+        return ProductSpace([part.state_space() for part in self.parts])
+
+
+def _without(values: list[Array], i: int) -> Array:
+    """The product of all but one."""
+    return np.asarray(np.prod([v for j, v in enumerate(values) if j != i], axis=0))
+
+
+def _flatten(kind: type[_Composite], covariance: Covariance) -> tuple[Covariance, ...]:
+    return covariance.parts if isinstance(covariance, kind) else (covariance,)
+
+
+def _known(values: Mapping[str, float], names: Mapping[str, float]) -> None:
+    for name in values:
+        if name not in names:
+            msg = f"hyperparameter {name!r} is not one of {', '.join(map(repr, names))}"
+            raise ValueError(msg)

@@ -1,0 +1,209 @@
+"""Matérn and squared exponential: covariances of the distance between inputs, one lengthscale or one per column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.polynomial import polynomial
+from scipy.spatial.distance import cdist
+
+from gaussfold.gp.covariances.base import Covariance
+from gaussfold.gp.spaces import MaternSpace, TaylorSpace
+from gaussfold.gp.statespace import StateSpace
+from gaussfold.likelihoods.base import positive
+from gaussfold.types import Array
+
+Lengthscale = float | tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class _Stationary(Covariance):
+    """``k = variance · g(r²)`` with ``r² = Σ_j ((x_j - z_j)/lengthscale_j)²``."""
+
+    variance: float = 1.0
+    lengthscale: Lengthscale = 1.0
+    learned: ClassVar[tuple[str, ...]] = ("variance", "lengthscale")
+
+    def __post_init__(self) -> None:
+        owner = type(self).__name__
+        object.__setattr__(self, "variance", positive(self.variance, "variance", owner))
+        if np.ndim(self.lengthscale):
+            each = tuple(positive(v, "lengthscale", owner) for v in np.ravel(self.lengthscale))
+            object.__setattr__(self, "lengthscale", each)
+        else:
+            object.__setattr__(self, "lengthscale", positive(self.lengthscale, "lengthscale", owner))
+
+    def _profile(self, r2: Array) -> tuple[Array, Array]:
+        """``g(r²)`` and ``-2 g'(r²)``; the latter 0 where it has no limit (Matérn-1/2 at r = 0)."""
+        raise NotImplementedError
+
+    def _scaled(self, X: Array) -> Array:
+        if isinstance(self.lengthscale, tuple) and X.shape[1] != len(self.lengthscale):
+            msg = (
+                f"lengthscale has {len(self.lengthscale)} entries and X has {X.shape[1]} columns; "
+                "give one number, or one per column"
+            )
+            raise ValueError(msg)
+        return np.asarray(X / np.asarray(self.lengthscale))
+
+    def _r2(self, X: Array, Z: Array | None) -> Array:
+        left = self._scaled(X)
+        return np.asarray(cdist(left, left if Z is None else self._scaled(Z), "sqeuclidean"))
+
+    def __call__(self, X: Array, Z: Array | None = None) -> Array:
+        """Values for all pairs of rows."""
+        return self.variance * self._profile(self._r2(X, Z))[0]
+
+    def diagonal(self, X: Array) -> Array:
+        """The variance."""
+        return np.full(len(X), self.variance)
+
+    def vjp(self, X: Array, Z: Array | None, bar: Array) -> Array:
+        """``∂k/∂log ℓ_j = variance · (-2g') ((x_j - z_j)/ℓ_j)²``."""
+        r2 = self._r2(X, Z)
+        value, slope = self._profile(r2)
+        first = self.variance * float(np.vdot(bar, value))
+        weight = self.variance * bar * slope
+        if not isinstance(self.lengthscale, tuple):
+            return np.array([first, float(np.vdot(weight, r2))])
+        left = self._scaled(X)
+        right = left if Z is None else self._scaled(Z)
+        rows, columns = weight.sum(axis=1), weight.sum(axis=0)
+        cross = np.einsum("ij,ij->j", left, weight @ right)
+        return np.array([first, *(rows @ left**2 + columns @ right**2 - 2.0 * cross)])
+
+    def diagonal_vjp(self, X: Array, bar: Array) -> Array:  # noqa: ARG002
+        """Only the variance is on the diagonal."""
+        return np.array([self.variance * bar.sum(), *np.zeros(len(self.parameters()) - 1)])
+
+    def input_vjp(self, X: Array, Z: Array, bar: Array) -> Array:
+        """``∂k/∂x_j = -variance · (-2g') (x_j - z_j)/ℓ_j²``."""
+        _, slope = self._profile(self._r2(X, Z))
+        weight = self.variance * bar * slope
+        difference = weight.sum(axis=1)[:, None] * X - weight @ Z
+        return np.asarray(-difference / np.asarray(self.lengthscale) ** 2)
+
+    def _single(self) -> float:
+        """The lengthscale on a line."""
+        if isinstance(self.lengthscale, tuple):
+            if len(self.lengthscale) > 1:
+                msg = f"lengthscale={self.lengthscale!r}: a state space has one input column, so give one number"
+                raise ValueError(msg)
+            return self.lengthscale[0]
+        return self.lengthscale
+
+
+class _Matern(_Stationary):
+    """``g = e^{-z} q(z)``, ``z = √(2ν) r``, with q a polynomial of degree ν - 1/2."""
+
+    series: ClassVar[tuple[float, ...]]
+
+    def _profile(self, r2: Array) -> tuple[Array, Array]:
+        order = len(self.series) - 1
+        twice_nu = 2.0 * order + 1.0
+        z = np.sqrt(twice_nu * r2)
+        decay = np.exp(-z)
+        value = np.asarray(decay * polynomial.polyval(z, self.series), dtype=np.float64)
+        if order == 0:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return value, np.where(z > 0.0, decay / z, 0.0)
+        # q' - q starts at z¹, so that -g'(z)/z is a polynomial again.
+        ratio = polynomial.polysub(self.series, polynomial.polyder(self.series))[1:]
+        return value, np.asarray(twice_nu * decay * polynomial.polyval(z, ratio), dtype=np.float64)
+
+    def state_space(self) -> StateSpace:
+        """As many states as the polynomial has terms: the function and its derivatives."""
+        return MaternSpace(np.asarray(self.series), self.variance, self._single())
+
+
+@dataclass(frozen=True)
+class Matern12(_Matern):
+    """Matérn with ν = 1/2, ``variance · e^{-r}``: continuous, rough paths.
+
+    Parameters
+    ----------
+    variance, lengthscale : float
+        Positive; lengthscale may be a tuple with one number per input column.
+    """
+
+    series: ClassVar[tuple[float, ...]] = (1.0,)
+
+
+@dataclass(frozen=True)
+class Matern32(_Matern):
+    """Matérn with ν = 3/2, ``variance · (1 + z) e^{-z}``, ``z = √3 r``: once differentiable.
+
+    Parameters
+    ----------
+    variance, lengthscale : float
+        Positive; lengthscale may be a tuple with one number per input column.
+
+    Examples
+    --------
+    >>> Matern32(variance=2.0, lengthscale=0.5)(np.array([[0.0], [0.5]]))
+    array([[2.        , 0.96671154],
+           [0.96671154, 2.        ]])
+    """
+
+    series: ClassVar[tuple[float, ...]] = (1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Matern52(_Matern):
+    """Matérn with ν = 5/2, ``variance · (1 + z + z²/3) e^{-z}``, ``z = √5 r``: twice differentiable.
+
+    Parameters
+    ----------
+    variance, lengthscale : float
+        Positive; lengthscale may be a tuple with one number per input column.
+    """
+
+    series: ClassVar[tuple[float, ...]] = (1.0, 1.0, 1.0 / 3.0)
+
+
+@dataclass(frozen=True)
+class Matern72(_Matern):
+    """Matérn with ν = 7/2, ``variance · (1 + z + 2z²/5 + z³/15) e^{-z}``, ``z = √7 r``.
+
+    Parameters
+    ----------
+    variance, lengthscale : float
+        Positive; lengthscale may be a tuple with one number per input column.
+    """
+
+    series: ClassVar[tuple[float, ...]] = (1.0, 1.0, 2.0 / 5.0, 1.0 / 15.0)
+
+
+@dataclass(frozen=True)
+class SquaredExponential(_Stationary):
+    """``variance · e^{-r²/2}``: smooth paths.
+
+    Its state-space form is an approximation: the inverse of the spectral density is cut to its Taylor polynomial in
+    the squared frequency, of degree ``order``.
+
+    Parameters
+    ----------
+    variance, lengthscale : float
+        Positive; lengthscale may be a tuple with one number per input column.
+    order : int
+        Degree of the Taylor polynomial, which is the size of the Markov state; 1 to 10. Dense and sparse
+        structures do not use it.
+    """
+
+    order: int = 6
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.order <= 10:
+            msg = f"order={self.order!r}: the Taylor polynomial takes 1 to 10 terms; 6 is accurate to about 1e-3"
+            raise ValueError(msg)
+
+    def _profile(self, r2: Array) -> tuple[Array, Array]:
+        value = np.exp(-0.5 * r2)
+        return value, value
+
+    def state_space(self) -> StateSpace:
+        """By the Taylor polynomial."""
+        return TaylorSpace(self.order, self.variance, self._single())

@@ -1,0 +1,208 @@
+"""The full Gaussian process, bayes-newton (60): exact, cubic in N·D."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.linalg import LinAlgError, block_diag, cho_solve, cholesky, solve_triangular
+
+from gaussfold.gp.covariances import Covariance
+from gaussfold.gp.priors import Marginals, PriorGradient, Slopes, lost, split
+from gaussfold.linalg.jitter import jittered_root
+from gaussfold.linalg.roots import log_det
+from gaussfold.types import Array, Sites
+
+
+class _Solved:
+    """What the sites do to the prior, ``R = (K + Λ⁻¹)⁻¹`` and ``a = K⁻¹ m``, factored.
+
+    The positive parts ``W W'`` go through ``B = I + W'KW``, which is well conditioned whatever K is; negative ones
+    (k directions U) afterwards through ``T = I - U'CU``, which is positive definite if and only if the posterior is.
+    """
+
+    def __init__(self, K: Sequence[Array], sites: Sites) -> None:
+        self.precision = sites.precision
+        self.root, self.rows, self.negative = split(sites.precision)
+        self.count, self.latents = sites.shift.shape
+        size = self.count * self.latents
+        B = np.einsum("nidm,mdj->nimj", self._rooted(K), self.root).reshape(size, size)
+        B.flat[:: size + 1] += 1.0
+        try:
+            self.lower = np.asarray(cholesky(B, lower=True, overwrite_a=True))
+        except (LinAlgError, ValueError):
+            msg = "the posterior precision is not finite; check the inputs, the hyperparameters and the labels"
+            raise ValueError(msg) from None
+        self.log_det = log_det(self.lower)
+        self.turned: Array | None = None
+        if self.rows.size:
+            self._downdate(K)
+
+    def _rooted(self, K: Sequence[Array]) -> Array:
+        """``W'K`` for cross-covariances K_d (n, N) of each latent: [row, i, d, n]."""
+        return np.stack([self.root[:, d, :, None] * k.T[:, None, :] for d, k in enumerate(K)], axis=2)
+
+    def _whitened(self, K: Sequence[Array]) -> Array:
+        """``L⁻¹ W'K``, shape (ND, D, n)."""
+        size = self.count * self.latents
+        rooted = self._rooted(K).reshape(size, -1)
+        half = solve_triangular(self.lower, rooted, lower=True, overwrite_b=True)
+        return np.asarray(half).reshape(size, self.latents, -1)
+
+    def _downdate(self, K: Sequence[Array]) -> None:
+        near = self._whitened([k[self.rows] for k in K])
+        self._half = np.einsum("rdk,kd->rk", near, self.negative)  # L⁻¹ W'K U
+        T = np.eye(self.rows.size) + self._half.T @ self._half
+        for d, k in enumerate(K):
+            T -= np.outer(self.negative[:, d], self.negative[:, d]) * k[np.ix_(self.rows, self.rows)]
+        try:
+            self.turned = np.asarray(cholesky(T, lower=True))
+        except LinAlgError:
+            raise lost(int(self.rows[0]), "the first negative site is that of") from None
+        self.log_det += log_det(self.turned)
+
+    def factors(self, K: Sequence[Array]) -> tuple[Array, Array | None]:
+        """X and Y with posterior covariance ``K** - X'X + Y'Y`` at inputs whose cross-covariances are K; (r, D, n)."""
+        X = self._whitened(K)
+        if self.turned is None:
+            return X, None
+        reach = np.stack([k[:, self.rows].T * self.negative[:, d, None] for d, k in enumerate(K)], axis=1)
+        reach -= np.einsum("rk,rdx->kdx", self._half, X)  # U'C
+        shape = reach.shape
+        return X, np.asarray(solve_triangular(self.turned, reach.reshape(len(reach), -1), lower=True)).reshape(shape)
+
+    def weights(self, K: Sequence[Array], shift: Array) -> Array:
+        """``a = K⁻¹m``, with ``m = K a``; shape (N, D)."""
+        size = self.count * self.latents
+        f = np.stack([k @ shift[:, d] for d, k in enumerate(K)], axis=1)
+        z = cho_solve((self.lower, True), np.einsum("ndi,nd->ni", self.root, f).reshape(size))
+        a = shift - np.einsum("ndi,ni->nd", self.root, z.reshape(self.count, self.latents))
+        if self.turned is None:
+            return np.asarray(a)
+        # C λ by the positive part, then through the negative directions: a = λ - Λ m.
+        m = np.stack([k @ a[:, d] for d, k in enumerate(K)], axis=1)
+        pull = cho_solve((self.turned, True), np.einsum("kd,kd->k", self.negative, m[self.rows]))
+        extra = np.zeros_like(a)
+        np.add.at(extra, self.rows, self.negative * pull[:, None])
+        return np.asarray(a + self._kept(K, extra))
+
+    def _kept(self, K: Sequence[Array], x: Array) -> Array:
+        """``(I - R₊K) x`` with the positive part's R₊: what of a pull on the latents the other sites let through."""
+        size = self.count * self.latents
+        f = np.stack([k @ x[:, d] for d, k in enumerate(K)], axis=1)
+        z = cho_solve((self.lower, True), np.einsum("ndi,nd->ni", self.root, f).reshape(size))
+        return np.asarray(x - np.einsum("ndi,ni->nd", self.root, z.reshape(self.count, self.latents)))
+
+    def R(self, K: Sequence[Array]) -> Array:
+        """``(K + Λ⁻¹)⁻¹`` in full, (D, N, D, N)."""
+        size = self.count * self.latents
+        rooted = block_root(self.root)
+        half = solve_triangular(self.lower, rooted.T, lower=True)
+        R = half.T @ half
+        if self.turned is not None:
+            U = np.zeros((self.latents, self.count, self.rows.size))
+            U[:, self.rows, np.arange(self.rows.size)] = self.negative.T
+            flat = U.reshape(size, -1)
+            kept = flat - R @ block_diag(*K) @ flat
+            R -= kept @ cho_solve((self.turned, True), kept.T)
+        return np.asarray(R.reshape(self.latents, self.count, self.latents, self.count))
+
+
+def block_root(root: Array) -> Array:
+    """W as one matrix: rows (d, n), columns (n, i)."""
+    count, latents, _ = root.shape
+    out = np.zeros((latents, count, count, latents))
+    n = np.arange(count)
+    out[:, n, n, :] = root.transpose(1, 0, 2)
+    return out.reshape(latents * count, count * latents)
+
+
+class DensePrior:
+    """Independent Gaussian processes, one per latent, at all N inputs.
+
+    Parameters
+    ----------
+    covariances
+        One per latent.
+    X
+        Inputs (N, d).
+    """
+
+    def __init__(self, covariances: Sequence[Covariance], X: Array) -> None:
+        self.covariances = tuple(covariances)
+        self.X = X
+        self._K = [c(X) for c in self.covariances]
+
+    def with_covariances(self, covariances: Sequence[Covariance]) -> DensePrior:
+        """The same inputs with other covariances."""
+        return DensePrior(covariances, self.X)
+
+    def update(self, sites: Sites) -> Marginals:
+        """Posterior under these sites, (60)."""
+        solved = _Solved(self._K, sites)
+        mean, cov = self._at(solved, sites, self._K, [np.diag(k) for k in self._K])
+        log_z = -0.5 * solved.log_det + 0.5 * float(np.vdot(sites.shift, mean))
+        return Marginals(mean, cov, cov, log_z)
+
+    def predict(self, sites: Sites, X: Array, *, joint: bool = False) -> tuple[Array, Array]:
+        """At other inputs."""
+        solved = _Solved(self._K, sites)
+        cross = [c(X, self.X) for c in self.covariances]
+        if not joint:
+            return self._at(solved, sites, cross, [c.diagonal(X) for c in self.covariances])
+        a = solved.weights(self._K, sites.shift)
+        mean = np.stack([k @ a[:, d] for d, k in enumerate(cross)], axis=1)
+        less, more = solved.factors(cross)
+        half = less.reshape(len(less), -1)
+        cov = np.asarray(block_diag(*(c(X) for c in self.covariances))) - half.T @ half
+        if more is not None:
+            half = more.reshape(len(more), -1)
+            cov += half.T @ half
+        return mean, cov
+
+    def sample(self, sites: Sites, X: Array, n: int, rng: np.random.Generator) -> Array:
+        """From the joint posterior."""
+        mean, cov = self.predict(sites, X, joint=True)
+        return draw(mean, cov, n, rng)
+
+    def gradient(self, sites: Sites, slopes: Slopes | None) -> PriorGradient:
+        """``dE = tr(M dK)`` with ``M = -(aa' - R)/2 + a (S'g)' + S'GS``, ``S = I - KR``, and g, G the slopes."""
+        solved = _Solved(self._K, sites)
+        D, N = solved.latents, solved.count
+        a = solved.weights(self._K, sites.shift).T.reshape(-1)
+        R = solved.R(self._K).reshape(D * N, D * N)
+        M = 0.5 * (R - np.outer(a, a))
+        if slopes is not None:
+            S = -np.asarray(block_diag(*self._K)) @ R
+            S.flat[:: D * N + 1] += 1.0
+            M += np.outer(a, slopes.mean.T.reshape(-1) @ S)
+            n = np.arange(N)
+            G = np.zeros((D, N, D, N))
+            G[:, n, :, n] = slopes.cov + slopes.inner
+            M += S.T @ G.reshape(D * N, D * N) @ S
+        parts = []
+        for d, covariance in enumerate(self.covariances):
+            block = M[d * N : (d + 1) * N, d * N : (d + 1) * N]
+            parts.append(covariance.vjp(self.X, None, 0.5 * (block + block.T)))
+        return PriorGradient(np.concatenate(parts))
+
+    def _at(self, solved: _Solved, sites: Sites, cross: Sequence[Array], prior: Sequence[Array]) -> tuple[Array, Array]:
+        a = solved.weights(self._K, sites.shift)
+        mean = np.stack([k @ a[:, d] for d, k in enumerate(cross)], axis=1)
+        X, Y = solved.factors(cross)
+        cov = -np.einsum("rdn,rcn->ndc", X, X)
+        if Y is not None:
+            cov += np.einsum("rdn,rcn->ndc", Y, Y)
+        for d, diagonal in enumerate(prior):
+            cov[:, d, d] += diagonal
+        return mean, cov
+
+
+def draw(mean: Array, cov: Array, n: int, rng: np.random.Generator) -> Array:
+    """Samples (n, rows, D) from a joint Gaussian whose covariance has the latents outside."""
+    rows, latents = mean.shape
+    root = jittered_root(
+        0.5 * (cov + cov.T), "the posterior covariance at these inputs", "sample at inputs that are further apart"
+    )
+    noise = rng.standard_normal((n, latents * rows)) @ root.T
+    return np.asarray(mean + noise.reshape(n, latents, rows).transpose(0, 2, 1))

@@ -1,0 +1,42 @@
+"""Derivatives of the variational energy as it is computed, where that is a cubature sum.
+
+``E log p ≈ Σ w log p(m + L x)`` is a function of m and of the root L of the covariance. Its derivative in the
+covariance is not the cubature of ``∇² log p`` (only the exact integral obeys Price's theorem), and an optimiser needs
+the gradient of the function it evaluates. The likelihoods' ``tilted_slopes`` do the same for power ep.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
+from gaussfold.likelihoods.one_latent import OneLatent
+from gaussfold.linalg.small import symmetrised
+from gaussfold.types import Array
+
+
+def is_summed(model: VectorLikelihood, cubature: AnyCubature) -> bool:
+    """Whether this likelihood's expectations are cubature sums; those of one latent are integrated otherwise."""
+    return cubature is not None or not isinstance(model, OneLatent)
+
+
+def summed_slopes(
+    model: VectorLikelihood, Y: Array, mean: Array, cov: Array, cubature: AnyCubature
+) -> tuple[Array, Array]:
+    """Derivatives in mean (N, D) and covariance (N, D, D) of ``Σ w log p``."""
+    by_mean, by_cov = np.empty(mean.shape), np.empty(cov.shape)
+    for block in model.blocks(Y, mean, cov, cubature):
+        gradient = model.derivatives(block.labels, block.latents)[0]
+        by_mean[block.rows] = np.einsum("p,npd->nd", block.weights, gradient)
+        by_root = np.einsum("p,npd,pe->nde", block.weights, gradient, block.points)
+        by_cov[block.rows] = _root_adjoint(block.roots, by_root)
+    return by_mean, by_cov
+
+
+def _root_adjoint(roots: Array, bar: Array) -> Array:
+    """From the adjoint of the lower Cholesky factor L to that of ``L L'``, for every row."""
+    inside = np.tril(np.swapaxes(roots, 1, 2) @ np.tril(bar))
+    diagonal = np.arange(roots.shape[-1])
+    inside[:, diagonal, diagonal] *= 0.5
+    half = np.linalg.solve(np.swapaxes(roots, 1, 2), symmetrised(inside))
+    return symmetrised(np.swapaxes(np.linalg.solve(np.swapaxes(roots, 1, 2), np.swapaxes(half, 1, 2)), 1, 2))

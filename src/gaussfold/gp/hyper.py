@@ -1,0 +1,49 @@
+"""The hyperparameters of a model as names and numbers: those of every covariance, then the likelihood's."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from gaussfold.gp.covariances import Covariance
+
+
+def prefixes(covariances: tuple[Covariance, ...]) -> list[str]:
+    """``covariance.`` for one latent, ``covariance[d].`` for several."""
+    return ["covariance."] if len(covariances) == 1 else [f"covariance[{d}]." for d in range(len(covariances))]
+
+
+def likelihood_parameters(likelihood: Any) -> dict[str, float]:
+    """Fields of the likelihood that are positive numbers, such as a noise's standard deviation."""
+    if not dataclasses.is_dataclass(likelihood):
+        return {}
+    values = {field.name: getattr(likelihood, field.name) for field in dataclasses.fields(likelihood) if field.init}
+    return {name: value for name, value in values.items() if type(value) is float and 0.0 < value < float("inf")}
+
+
+def parameters(covariances: tuple[Covariance, ...], likelihood: Any) -> dict[str, float]:
+    """All of them, in the order of every gradient."""
+    found = {
+        prefix + name: value
+        for prefix, covariance in zip(prefixes(covariances), covariances, strict=True)
+        for name, value in covariance.parameters().items()
+    }
+    return found | {f"likelihood.{name}": value for name, value in likelihood_parameters(likelihood).items()}
+
+
+def replaced(
+    covariances: tuple[Covariance, ...], likelihood: Any, values: Mapping[str, float]
+) -> tuple[tuple[Covariance, ...], Any]:
+    """Covariances and likelihood with these hyperparameters, by name."""
+    known = parameters(covariances, likelihood)
+    for name in values:
+        if name not in known:
+            msg = f"hyperparameter {name!r} is not one of {', '.join(map(repr, known))}"
+            raise ValueError(msg)
+    changed = tuple(
+        covariance.replace({k.removeprefix(prefix): float(v) for k, v in values.items() if k.startswith(prefix)})
+        for prefix, covariance in zip(prefixes(covariances), covariances, strict=True)
+    )
+    mine = {k.removeprefix("likelihood."): float(v) for k, v in values.items() if k.startswith("likelihood.")}
+    return changed, dataclasses.replace(likelihood, **mine) if mine else likelihood

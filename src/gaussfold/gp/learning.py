@@ -1,0 +1,234 @@
+"""Learning hyperparameters and inducing inputs by gradient descent on the energy.
+
+At fixed sites the energy is an ordinary function of the hyperparameters, whose exact gradient every prior gives. For vi
+and power ep with exact curvature the energy is moreover stationary in the sites once these have settled, so its total
+derivative is that of -log Z alone: there the optimiser sees the *profile*, inference run to convergence inside every
+evaluation. Otherwise a few optimiser steps at fixed sites alternate with inference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from gaussfold.gp import hyper
+from gaussfold.gp.local import Local, likelihood_cavity, slopes
+from gaussfold.gp.progress import Progress
+from gaussfold.gp.sparse import SparsePrior
+from gaussfold.likelihoods import Gaussian
+from gaussfold.rules import EP, VI, Exact, local_energy
+from gaussfold.types import Array
+
+if TYPE_CHECKING:
+    from gaussfold.gp.model import GaussianProcess
+
+INNER_LIMIT = 200
+INNER_TOLERANCE = 1e-8
+BOUND = 16.0  # of a log hyperparameter, either way
+
+
+class Learned(NamedTuple):
+    """How learning went."""
+
+    energy: float
+    evaluations: int
+    converged: bool
+    history: tuple[float, ...]
+    """Energy at every evaluation (profile) or after every round of inference (alternating)."""
+    parameters: dict[str, float]
+
+
+class Gradient(NamedTuple):
+    """Derivatives of the energy at fixed sites."""
+
+    parameters: dict[str, float]
+    """With respect to the logarithm of every hyperparameter."""
+    inducing: Array | None
+
+
+def energy_gradient(model: GaussianProcess, *, settled: bool = False) -> Gradient:
+    """The energy's gradient at fixed sites; ``settled`` says that the sites are stationary, which saves a pass."""
+    local = model._local
+    now = model.marginals_
+    # A sparse prior's open variance enters the likelihood alone: that slope does not vanish when the sites settle.
+    is_zero = settled and now.inner is now.cov
+    chain = None if is_zero else slopes(local, model.Y_, now, model.sites_)
+    found = model.prior_.gradient(model.sites_, chain)
+    names = hyper.parameters(model.covariances, model.likelihood)
+    by_likelihood = _likelihood_gradient(model, local)
+    values = [*found.log_parameters.tolist(), *by_likelihood.values()]
+    return Gradient(dict(zip(names, values, strict=True)), found.inducing)
+
+
+def _likelihood_gradient(model: GaussianProcess, local: Local) -> dict[str, float]:
+    """``-∂/∂log φ`` of the likelihood's share at fixed marginals, by a five-point difference (error about 1e-12)."""
+    cavity = likelihood_cavity(local, model.marginals_, model.sites_)
+    now = model.marginals_
+
+    def share(name: str, factor: float) -> float:
+        _, changed = hyper.replaced(model.covariances, model.likelihood, {name: values[name] * factor})
+        value = local_energy(local.rule, changed, model.Y_, now.mean, now.cov, model.sites_, local.cubature, cavity)
+        return -float(value.sum())
+
+    values = {f"likelihood.{k}": v for k, v in hyper.likelihood_parameters(model.likelihood).items()}
+    h = 1e-3
+    return {
+        name: (
+            8.0 * (share(name, np.exp(h)) - share(name, np.exp(-h)))
+            - (share(name, np.exp(2 * h)) - share(name, np.exp(-2 * h)))
+        )
+        / (12.0 * h)
+        for name in values
+    }
+
+
+class _Problem:
+    """The model's free hyperparameters as one vector, and the energy as a function of it."""
+
+    def __init__(self, model: GaussianProcess, fixed: Sequence[str], learn_inducing: bool) -> None:
+        self.model = model
+        values = model.parameters()
+        for name in fixed:
+            if name not in values:
+                msg = f"fixed: {name!r} is not one of {', '.join(map(repr, values))}"
+                raise ValueError(msg)
+        self.names = [name for name in values if name not in fixed]
+        self.moves_inducing = learn_inducing and isinstance(model.prior_, SparsePrior)
+        if not self.names and not self.moves_inducing:
+            msg = f"fixed={list(fixed)!r} leaves nothing to learn; free at least one hyperparameter"
+            raise ValueError(msg)
+        self.local = model._local
+        if isinstance(model.likelihood, Gaussian):  # all rules agree, and the variational energy is stationary
+            self.local = self.local._replace(rule=VI(), curvature=Exact())
+        self.is_profile = isinstance(self.local.rule, VI | EP) and isinstance(self.local.curvature, Exact)
+        self.evaluations = 0
+
+    def get(self) -> Array:
+        values = self.model.parameters()
+        free = [np.log(values[name]) for name in self.names]
+        return np.concatenate([free, self.model.prior_.Z.ravel() if self.moves_inducing else []])
+
+    def set(self, x: Array) -> None:
+        model, count = self.model, len(self.names)
+        values = dict(zip(self.names, np.exp(x[:count]), strict=True))
+        covariances, likelihood = hyper.replaced(model.covariances, model.likelihood, values)
+        if self.moves_inducing:
+            prior = model.prior_.with_covariances(covariances, x[count:].reshape(model.prior_.Z.shape))
+        else:
+            prior = model.prior_.with_covariances(covariances)
+        marginals = prior.update(model.sites_)
+        model.covariances, model.likelihood, model.prior_, model.marginals_ = covariances, likelihood, prior, marginals
+
+    def infer(self) -> float:
+        """Iterate until the energy settles."""
+        model = self.model
+        last = np.inf
+        for _ in range(INNER_LIMIT):
+            model.step()
+            now = model.energy()
+            if abs(now - last) <= INNER_TOLERANCE * (1.0 + abs(now)):
+                break
+            last = now
+        return now
+
+    def gradient(self, *, settled: bool) -> Array:
+        found = energy_gradient(self.model, settled=settled)
+        free = [found.parameters[name] for name in self.names]
+        return np.concatenate(
+            [free, found.inducing.ravel() if self.moves_inducing and found.inducing is not None else []]
+        )
+
+    def profile(self, x: Array) -> tuple[float, Array]:
+        self.evaluations += 1
+        self.set(x)
+        value = self.infer()
+        return value, self.gradient(settled=True)
+
+    def at_fixed_sites(self, x: Array) -> tuple[float, Array]:
+        self.evaluations += 1
+        self.set(x)
+        return self.model.energy(), self.gradient(settled=False)
+
+
+def learn(
+    model: GaussianProcess, optimizer: str = "lbfgs", *, max_iter: int, fixed: Sequence[str], learn_inducing: bool
+) -> Learned:
+    """Minimise the energy over the free hyperparameters and inducing inputs; the model stays at the best found."""
+    if optimizer != "lbfgs":
+        msg = f"optimizer={optimizer!r}: allowed is 'lbfgs'"
+        raise ValueError(msg)
+    if model.batch_size is not None:
+        msg = (
+            f"batch_size={model.batch_size!r}: hyperparameters are learned from all rows; fit with batch_size=None "
+            "(on a subset, if there are too many)"
+        )
+        raise ValueError(msg)
+    problem = _Problem(model, fixed, learn_inducing)
+    rule, curvature = model.rule, model.curvature
+    model.rule, model.curvature = problem.local.rule, problem.local.curvature
+    try:
+        if problem.is_profile:
+            return _profile(problem, max_iter)
+        return _alternate(problem, max_iter)
+    finally:
+        model.rule, model.curvature = rule, curvature
+
+
+def _minimise(fn: Callable[[Array], tuple[float, Array]], problem: _Problem, limit: int) -> Any:
+    """L-BFGS from where the model is; a point where inference fails counts as very bad."""
+    x0 = problem.get()
+    first = fn(x0)  # an error here is the caller's to see
+    seen = {x0.tobytes(): first}
+    worst = [first[0]]
+
+    def safe(x: Array) -> tuple[float, Array]:
+        if x.tobytes() in seen:
+            return seen.pop(x.tobytes())
+        try:
+            value, slope = fn(x)
+        except ValueError:
+            return worst[0] + 1e3 * (1.0 + abs(worst[0])), np.zeros(x.size)
+        worst[0] = max(worst[0], value)
+        return value, slope
+
+    free = len(problem.names)
+    bounds = [(-BOUND, BOUND)] * free + [(None, None)] * (x0.size - free)
+    return minimize(
+        safe, x0, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": limit, "ftol": 1e-10, "gtol": 1e-6}
+    )
+
+
+def _profile(problem: _Problem, max_iter: int) -> Learned:
+    model = problem.model
+    history: list[float] = []
+    with Progress(max_iter, model.verbose) as progress:
+
+        def evaluate(x: Array) -> tuple[float, Array]:
+            value, slope = problem.profile(x)
+            history.append(value)
+            progress.show(min(history))
+            return value, slope
+
+        found = _minimise(evaluate, problem, max_iter)
+    problem.set(found.x)
+    value = problem.infer()
+    return Learned(value, problem.evaluations, bool(found.success), tuple(history), model.parameters())
+
+
+def _alternate(problem: _Problem, max_iter: int) -> Learned:
+    model = problem.model
+    history = [problem.infer()]
+    converged = False
+    with Progress(max_iter, model.verbose) as progress:
+        for _ in range(max_iter):
+            found = _minimise(problem.at_fixed_sites, problem, 5)
+            problem.set(found.x)
+            history.append(problem.infer())
+            progress.show(history[-1])
+            converged = abs(history[-1] - history[-2]) <= model.tol * (1.0 + abs(history[-1]))
+            if converged:
+                break
+    return Learned(history[-1], problem.evaluations, converged, tuple(history), model.parameters())

@@ -1,0 +1,354 @@
+"""The model: a covariance, a likelihood and a rule, on one of three priors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from gaussfold.gp import checks, hyper, storage
+from gaussfold.gp.covariances import Covariance
+from gaussfold.gp.dense import DensePrior
+from gaussfold.gp.learning import Gradient, Learned, energy_gradient, learn
+from gaussfold.gp.local import Local, energy, visit
+from gaussfold.gp.markov import MarkovPrior
+from gaussfold.gp.online import Online
+from gaussfold.gp.priors import Marginals
+from gaussfold.gp.progress import Progress
+from gaussfold.gp.sparse import SparsePrior
+from gaussfold.gp.stochastic import fit_in_batches
+from gaussfold.likelihoods import as_vector
+from gaussfold.rules import check_pair, resolve_curvature, resolve_local
+from gaussfold.types import Array, ArrayLike, Sites
+
+
+class FitResult(NamedTuple):
+    """How the last fit went."""
+
+    iterations: int
+    energy: float
+    converged: bool
+    """Whether the energy's last change was within ``tol``; False too if an exact number of iterations was asked for."""
+    history: tuple[float, ...]
+    """Energy after every iteration."""
+    non_positive: int
+    """How many sites of the last iteration have a negative precision (``curvature="exact"`` and "riemannian" only)."""
+    first_non_positive: int
+    """The first of them in the order of the data, or -1."""
+
+
+class GaussianProcess:
+    """A Gaussian process with any likelihood: bayes-newton, algorithms 1 to 3.
+
+    Each iteration looks at the posterior marginal of every observation, replaces its likelihood by the Gaussian site
+    that ``rule`` and ``curvature`` say, and multiplies the prior by all sites at once.
+
+    Parameters
+    ----------
+    covariance : Covariance or list of them
+        Of the latent function; for a likelihood of several latents a list with one each.
+    likelihood : str or likelihood
+        "bernoulli", "poisson", or any object of `gaussfold.likelihoods`.
+    rule : str or rule object, default="vi"
+        "newton" (Laplace), "taylor", "vi", "ep", "pl", "pl2", or an object, ``gaussfold.rules.EP(alpha=0.5)``.
+    curvature : str or policy, default="exact"
+        "exact", "heuristic", "gauss-newton", "quasi-newton", "riemannian". With a likelihood that is not log-concave,
+        "exact" can make negative site precisions; they are counted in ``result_``, an error if no posterior is left.
+    structure : {"dense", "sparse", "markov"}, default="dense"
+        Exact with cost N³; inducing inputs with cost N M²; Kalman filter with cost N, for one input column.
+    inducing : int or array of shape (M, d), default=None
+        For "sparse": how many inducing inputs to draw from X (None: 100), or the inputs.
+    damping : float, default=1.0
+        Step ρ of (9), in (0, 1].
+    max_iter : int, default=100
+        Most iterations of one fit.
+    tol : float, default=1e-6
+        A fit has converged when the energy changes by less than ``tol * (1 + |energy|)``.
+    start_precision : float, default=0.01
+        Precision of every site before the first iteration (around zero), ≥ 0.
+    cubature : str or rule of `gaussfold.expectations`, default=None
+        For expectations that have no closed form. None chooses by the number of latents.
+    batch_size : int, default=None
+        For "sparse": rows per iteration, drawn anew each time; the sites are then tied to one factor of the inducing
+        variables, and memory no longer grows with N.
+    verbose : bool, default=None
+        Whether to show a progress bar; None: on a terminal.
+    random_state : int or Generator, default=None
+        For choosing inducing inputs and batches, and for `sample_posterior`.
+
+    Attributes
+    ----------
+    sites_ : Sites
+        Natural parameters of every site, in the order of the data.
+    marginals_ : Marginals
+        Posterior mean (N, D) and covariance (N, D, D) of the latents at X.
+    result_ : FitResult
+        Iterations, energy, history, and sites that are not positive.
+
+    Examples
+    --------
+    >>> X = np.linspace(0.0, 6.0, 30)
+    >>> y = (np.sin(X) > 0.3).astype(float)
+    >>> from gaussfold.gp import Matern32
+    >>> gp = GaussianProcess(Matern32(2.0, 1.0), "bernoulli", structure="markov").fit(X, y)
+    >>> gp.predict([1.5, 4.5]).round(2)
+    array([0.83, 0.12])
+    >>> bool(gp.result_.converged)
+    True
+    """
+
+    def __init__(
+        self,
+        covariance: Covariance | Sequence[Covariance],
+        likelihood: Any,
+        rule: Any = "vi",
+        curvature: Any = "exact",
+        structure: str = "dense",
+        *,
+        inducing: Any = None,
+        damping: float = 1.0,
+        max_iter: int = 100,
+        tol: float = 1e-6,
+        start_precision: float = 0.01,
+        cubature: Any = None,
+        batch_size: int | None = None,
+        verbose: bool | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.likelihood = checks.likelihood_of(likelihood)
+        self.rule = resolve_local(rule)
+        self.curvature = resolve_curvature(curvature)
+        check_pair(self.rule, self.curvature)
+        self.structure = checks.structure_of(structure)
+        self.covariances = checks.covariances_of(covariance, as_vector(self.likelihood).latents)
+        if self.structure == "markov":
+            for each in self.covariances:
+                each.state_space()
+        self.inducing = inducing
+        self.damping = checks.number(damping, "damping", 0.0, 1.0, closed=False)
+        self.max_iter = int(checks.number(max_iter, "max_iter", 1, 10**9))
+        self.tol = checks.number(tol, "tol", 0.0, 1.0)
+        self.start_precision = checks.number(start_precision, "start_precision", 0.0, 1e300)
+        self.cubature = cubature
+        self.batch_size = None if batch_size is None else int(checks.number(batch_size, "batch_size", 1, 10**12))
+        if self.batch_size is not None and self.structure != "sparse":
+            msg = f"batch_size={batch_size!r}: only structure='sparse' learns from batches; leave it None"
+            raise ValueError(msg)
+        self.verbose = verbose
+        self._rng = np.random.default_rng(random_state)
+        self._memory: Any = None
+        self._online: Online | None = None
+        self._is_stale = False
+
+    # Fitting
+
+    @property
+    def _local(self) -> Local:
+        return Local(self.rule, self.curvature, self.likelihood, self.cubature)
+
+    def fit(self, X: ArrayLike, Y: ArrayLike, *, iterations: int | None = None) -> Self:
+        """Forget what was, and iterate until the energy settles (or for exactly ``iterations``).
+
+        A fit that fails leaves the model as it was before; to keep the last iteration that worked, call
+        ``fit(X, Y, iterations=0)`` and then `step`.
+
+        Parameters
+        ----------
+        X : array of shape (N, d), or (N,) for one column
+            Inputs; any order, repetitions allowed.
+        Y : array of shape (N,) or (N, P)
+            Labels; NaN is missing.
+        iterations : int, default=None
+            Run exactly so many instead.
+        """
+        rows = checks.inputs(X)
+        values = checks.labels(Y, len(rows), self.likelihood)
+        before = dict(vars(self))
+        try:
+            self.prior_: Any = self._prior_at(rows)
+            self.X_, self.Y_ = rows, values
+            self._online, self._is_stale = None, False
+            self._reset_sites()
+            if self.batch_size is not None:
+                return self._fit_batches(iterations)
+            self.marginals_: Marginals = self.prior_.update(self.sites_)
+            return self.resume(iterations=iterations)
+        except BaseException:  # whole or not at all; nothing above writes into arrays that were there before
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    def _reset_sites(self) -> None:
+        N, D = len(self.X_), len(self.covariances)
+        start = np.tile(self.start_precision * np.eye(D), (N, 1, 1))
+        start[np.isnan(self.Y_).all(axis=1)] = 0.0
+        self.sites_ = Sites(start, np.zeros((N, D)))
+        self._memory = None
+
+    def resume(self, *, iterations: int | None = None) -> Self:
+        """Go on with the iterations from the sites of the last fit."""
+        self._fitted()
+        limit = self.max_iter if iterations is None else iterations
+        history: list[float] = []
+        bad = (0, -1)
+        converged = False
+        with Progress(limit, self.verbose) as progress:
+            for _ in range(limit):
+                bad = self.step()
+                history.append(self.energy())
+                progress.show(history[-1])
+                if not np.isfinite(history[-1]):
+                    msg = (
+                        f"the energy became {history[-1]!r} after {len(history)} iterations; use a smaller damping, "
+                        f"now {self.damping!r}, or another curvature"
+                    )
+                    raise ValueError(msg)
+                if iterations is None and len(history) > 1:
+                    converged = abs(history[-1] - history[-2]) <= self.tol * (1.0 + abs(history[-1]))
+                    if converged:
+                        break
+        self.result_ = FitResult(
+            len(history), history[-1] if history else self.energy(), converged, tuple(history), *bad
+        )
+        return self
+
+    def step(self) -> tuple[int, int]:
+        """One iteration: sites by (9), then the posterior; returns the number of non-positive sites, and the first."""
+        update = visit(self._local, self.Y_, self.marginals_, self.sites_, self._memory, self.damping)
+        marginals = self.prior_.update(update.sites)
+        self.sites_, self._memory, self.marginals_ = update.sites, update.memory, marginals
+        return update.non_positive, update.first_non_positive
+
+    def _fit_batches(self, iterations: int | None) -> Self:
+        limit = self.max_iter if iterations is None else iterations
+        self.tied_, history, bad = fit_in_batches(self, limit)
+        self.result_ = FitResult(limit, history[-1], False, tuple(history), *bad)
+        return self
+
+    def energy(self) -> float:
+        """Minus the approximate log marginal likelihood: VFE (16), Laplace (17) = (18), PEP (27), as the rule says."""
+        self._fitted()
+        if self.batch_size is not None:
+            return self.result_.energy
+        return energy(self._local, self.Y_, self.marginals_, self.sites_)
+
+    def _prior_at(self, X: Array) -> DensePrior | SparsePrior | MarkovPrior:
+        if self.structure == "markov":
+            return MarkovPrior(self.covariances, X)
+        if self.structure == "sparse":
+            return SparsePrior(self.covariances, X, checks.inducing_of(self.inducing, X, self._rng))
+        return DensePrior(self.covariances, X)
+
+    def _fitted(self) -> None:
+        if self._is_stale and self._online is not None:
+            self._online.write_back()
+        if not hasattr(self, "prior_"):
+            msg = "this GaussianProcess has seen no data; call fit(X, Y) first"
+            raise ValueError(msg)
+
+    # Hyperparameters
+
+    def parameters(self) -> dict[str, float]:
+        """Names and values of all hyperparameters; names go into ``fixed`` of `learn_hyperparameters`."""
+        return hyper.parameters(self.covariances, self.likelihood)
+
+    def energy_gradient(self, *, settled: bool = False) -> Gradient:
+        """Derivatives of `energy` at fixed sites, for the log of every hyperparameter and for the inducing inputs.
+
+        ``settled=True`` promises that the sites are at their fixed point (vi or ep with exact curvature, converged),
+        where the chain through the marginals is zero; that saves about half the work.
+        """
+        self._fitted()
+        return energy_gradient(self, settled=settled)
+
+    def learn_hyperparameters(
+        self,
+        optimizer: str = "lbfgs",
+        *,
+        max_iter: int = 50,
+        fixed: Sequence[str] = (),
+        learn_inducing: bool = True,
+    ) -> Learned:
+        """Lower the energy by changing the hyperparameters, with inference; see `gaussfold.gp.learning`."""
+        self._fitted()
+        return learn(self, optimizer, max_iter=max_iter, fixed=fixed, learn_inducing=learn_inducing)
+
+    # Predicting
+
+    def predict_latent(self, X: ArrayLike) -> tuple[Array, Array]:
+        """Mean (n, D) and covariance (n, D, D) of the latents at new inputs."""
+        if self._online is not None and self._is_stale:  # the window is enough, and cheaper
+            return self._online.predict(checks.inputs(X, columns=1, may_be_empty=True))
+        self._fitted()
+        rows = checks.inputs(X, columns=self.X_.shape[1], may_be_empty=True)
+        if self.batch_size is not None:
+            return self.prior_.predict_tied(self.tied_, rows)  # type: ignore[no-any-return]
+        return self.prior_.predict(self.sites_, rows)  # type: ignore[no-any-return]
+
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
+        """Mean of y at new inputs (and its standard deviation, noise included), latents integrated out.
+
+        Shape (n,) for one output, else (n, P).
+        """
+        mean, cov = as_vector(self.likelihood).predictive(*self.predict_latent(X), self.cubature)
+        std = np.sqrt(np.diagonal(cov, axis1=1, axis2=2))
+        if mean.shape[1] == 1:
+            mean, std = mean[:, 0], std[:, 0]
+        return (mean, std) if return_std else mean
+
+    def predict_density(self, X: ArrayLike, Y: ArrayLike) -> Array:
+        """Log predictive density of every row; ``-mean()`` of it is the NLPD. A row that is all NaN gives 0."""
+        mean, cov = self.predict_latent(X)
+        values = checks.labels(Y, len(mean), self.likelihood)
+        return as_vector(self.likelihood).log_predictive(values, mean, cov, self.cubature)
+
+    def sample_posterior(self, X: ArrayLike, n_samples: int = 1, random_state: Any = None) -> Array:
+        """Joint draws of the latents at new inputs, shape (n_samples, n, D)."""
+        self._fitted()
+        rng = self._rng if random_state is None else np.random.default_rng(random_state)
+        rows = checks.inputs(X, columns=self.X_.shape[1])
+        if self.batch_size is not None:
+            return self.prior_.sample_tied(self.tied_, rows, n_samples, rng)  # type: ignore[no-any-return]
+        return self.prior_.sample(self.sites_, rows, n_samples, rng)  # type: ignore[no-any-return]
+
+    # Streaming
+
+    def partial_fit(self, X: ArrayLike, Y: ArrayLike, *, lag: int = 100, iterations: int = 3) -> Self:
+        """Filter new time points in, without refitting: Markov structure only; see `gaussfold.gp.online`.
+
+        Parameters
+        ----------
+        X, Y : arrays
+            Rows not before the start of the window, which are the last ``lag`` points seen.
+        lag : int
+            How many past points the fixed-lag smoother looks at again.
+        iterations : int
+            Visits to the sites of the window.
+        """
+        if self.structure != "markov":
+            msg = f"structure={self.structure!r}: partial_fit needs structure='markov'; call fit instead"
+            raise ValueError(msg)
+        rows = checks.inputs(X, columns=1)
+        values = checks.labels(Y, len(rows), self.likelihood)
+        if self._online is None:
+            self._online = Online.start(self)
+        self._online.add(rows, values, lag, iterations)
+        return self
+
+    # Storing
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Data, sites and inducing inputs as named arrays."""
+        if self._is_stale and self._online is not None:
+            self._online.write_back()
+        return storage.state(self)
+
+    def store_header(self) -> dict[str, Any]:
+        """Covariance, likelihood, rule and options, as JSON can hold them."""
+        return storage.header(self)
+
+    @classmethod
+    def from_store(cls, described: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        """Undo `state` and `store_header`."""
+        return storage.rebuild(cls, described, arrays)

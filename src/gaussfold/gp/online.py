@@ -1,0 +1,161 @@
+"""New time points on a Markov prior without refitting: a filter, and a fixed-lag smoother that catches up.
+
+The filtered state just before a window of recent points sums up all that came before. New points join the window, the
+rule visits the window's sites a few times (each time a filter and a smoother over the window only), and points that are
+more than ``lag`` behind keep their sites for good. Cost per call: the window, not the history.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gaussfold.gp.local import Local, visit
+from gaussfold.gp.markov import Chain, MarkovPrior, steps_of
+from gaussfold.gp.priors import Marginals
+from gaussfold.types import Array, Sites
+
+if TYPE_CHECKING:
+    from gaussfold.gp.model import GaussianProcess
+
+
+class Anchor(NamedTuple):
+    """The filtered state at the last point before the window."""
+
+    time: float
+    mean: Array
+    cov: Array
+
+
+class Rows(NamedTuple):
+    """Sorted points with their labels and sites."""
+
+    times: Array
+    labels: Array
+    precision: Array
+    shift: Array
+
+
+def _cut(rows: Rows, part: slice) -> Rows:
+    return Rows(*(np.array(a[part]) for a in rows))
+
+
+def _joined(parts: list[Rows]) -> Rows:
+    return Rows(*(np.concatenate([getattr(part, name) for part in parts]) for name in Rows._fields))
+
+
+class Online:
+    """The state of a stream: what is settled, the window, and the anchor between them."""
+
+    def __init__(self, model: GaussianProcess, window: Rows) -> None:
+        self._model = model
+        self._settled: list[Rows] = []
+        self._window = window
+        self._anchor: Anchor | None = None
+
+    @classmethod
+    def start(cls, model: GaussianProcess) -> Online:
+        """From a fitted model, or from nothing."""
+        D = len(model.covariances)
+        if not hasattr(model, "prior_"):
+            from gaussfold.likelihoods import as_vector
+
+            outputs = as_vector(model.likelihood).outputs
+            empty = Rows(np.empty(0), np.empty((0, outputs)), np.empty((0, D, D)), np.empty((0, D)))
+            return cls(model, empty)
+        order = np.argsort(model.X_[:, 0], kind="stable")
+        return cls(model, Rows(model.X_[order, 0], model.Y_[order], *(a[order] for a in model.sites_)))
+
+    def add(self, X: Array, Y: Array, lag: int, iterations: int) -> None:
+        """Absorb new points; all checks are done before anything changes."""
+        model = self._model
+        if lag < 0 or iterations < 1:
+            msg = f"lag={lag!r}, iterations={iterations!r}: lag is at least 0 and iterations at least 1"
+            raise ValueError(msg)
+        first = max(0, len(self._window.times) - lag)
+        oldest = float(self._window.times[first]) if first < len(self._window.times) else self._last_time()
+        early = X[:, 0] < (-np.inf if oldest is None else oldest)
+        if early.any():
+            row = int(np.argmax(early))
+            msg = (
+                f"X[{row}] = {float(X[row, 0])!r} lies before {oldest!r}, where the window of lag={lag} begins; "
+                "raise lag, or call fit with all the data"
+            )
+            raise ValueError(msg)
+        D = len(model.covariances)
+        seen = np.asarray(~np.isnan(Y).all(axis=1))
+        start = np.where(seen[:, None, None], model.start_precision * np.eye(D), 0.0)
+        new = Rows(X[:, 0], Y, start, np.zeros((len(X), D)))
+        anchor = self._anchor if first == 0 else self._filtered(first)
+        window = _joined([_cut(self._window, slice(first, None)), new])
+        order = np.argsort(window.times, kind="stable")
+        window = Rows(*(a[order] for a in window))
+        sites = self._visit(window, anchor, model._local, iterations)
+        if first:
+            self._settled.append(_cut(self._window, slice(first)))
+        self._anchor = anchor
+        self._window = window._replace(precision=sites.precision, shift=sites.shift)
+        model._is_stale = True
+
+    def _last_time(self) -> float | None:
+        if len(self._window.times):
+            return float(self._window.times[-1])
+        return None if self._anchor is None else self._anchor.time
+
+    def _chain(self, times: Array, anchor: Anchor | None) -> Chain:
+        """A chain over sorted times that starts from the anchor's prediction."""
+        model = self._model
+        chain = Chain(model.covariances, steps_of(times))
+        if anchor is not None:
+            dt = np.array([times[0] - anchor.time])
+            A = chain.space.transition(dt)
+            Q = chain.space.noise(dt, A)[0]
+            chain.start = A[0] @ anchor.mean, A[0] @ anchor.cov @ A[0].T + Q
+        return chain
+
+    def _filtered(self, first: int) -> Anchor:
+        """The filtered state at the last row that leaves the window."""
+        chain = self._chain(self._window.times, self._anchor)
+        filtered = chain.forward(self._window.precision, self._window.shift)
+        return Anchor(float(self._window.times[first - 1]), *chain.last(filtered, first - 1))
+
+    def _visit(self, window: Rows, anchor: Anchor | None, local: Local, iterations: int) -> Sites:
+        chain = self._chain(window.times, anchor)
+        sites = Sites(window.precision, window.shift)
+        memory: object = None
+        for _ in range(iterations):
+            filtered = chain.forward(*sites)
+            mean, cov, _ = chain.backward(filtered)
+            update = visit(local, window.labels, Marginals(mean, cov, cov, 0.0), sites, memory, self._model.damping)
+            sites, memory = update.sites, update.memory
+        chain.forward(*sites)  # refuses sites that leave no posterior, before they are kept
+        return sites
+
+    def predict(self, X: Array) -> tuple[Array, Array]:
+        """Marginals of the latents; from the window alone if no input lies before it."""
+        window, count = self._window, len(X)
+        if count == 0 or (self._anchor is not None and X[:, 0].min() < window.times[0]):
+            self.write_back()
+            return self._model.prior_.predict(self._model.sites_, X)  # type: ignore[no-any-return]
+        D = window.shift.shape[1]
+        blank = Rows(X[:, 0], np.empty((count, window.labels.shape[1])), np.zeros((count, D, D)), np.zeros((count, D)))
+        both = _joined([window, blank])
+        order = np.argsort(both.times, kind="stable")
+        chain = self._chain(both.times[order], self._anchor)
+        mean, cov, _ = chain.backward(chain.forward(both.precision[order], both.shift[order]))
+        place = np.empty(order.size, dtype=np.int64)
+        place[order] = np.arange(order.size)
+        mine = place[len(window.times) :]
+        return mean[mine], cov[mine]
+
+    def write_back(self) -> None:
+        """Give the model all points, in time order, with their sites."""
+        model = self._model
+        rows = _joined([*self._settled, self._window])
+        model.X_, model.Y_ = rows.times[:, None], rows.labels
+        model.sites_ = Sites(rows.precision, rows.shift)
+        model.prior_ = MarkovPrior(model.covariances, model.X_)
+        model.marginals_ = model.prior_.update(model.sites_)
+        model._memory = None
+        model._is_stale = False

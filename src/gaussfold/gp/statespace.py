@@ -1,0 +1,181 @@
+"""Gaussian processes on a line as linear stochastic differential equations, bayes-newton (68)-(70).
+
+``dx = F x dt + L dβ``, ``f = h'x``. Between two inputs a step ``dt`` apart the state moves by
+``x' = A x + noise``, ``A = e^{F dt}``, with noise covariance Q. A stationary process has
+``Q = P∞ - A P∞ A'`` (what the state keeps of its stationary covariance, the noise must give back).
+
+Every space knows the derivatives of A, Q and the first covariance with respect to its log hyperparameters, as
+vector-Jacobian products: adjoints of these matrices in, one number per hyperparameter out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.linalg import block_diag
+
+from gaussfold.types import Array
+
+
+class StateSpace:
+    """One linear stochastic differential equation; the parent of all, and itself the stationary kind.
+
+    Attributes
+    ----------
+    feedback : ndarray of shape (S, S)
+        F.
+    measurement : ndarray of shape (S,)
+        h, so that ``f = h'x``.
+    covariance : ndarray of shape (S, S)
+        P∞, the covariance of the state when it has forgotten its start.
+    is_stationary : bool
+        Whether P∞ means anything; only such spaces can be multiplied.
+    """
+
+    is_stationary = True
+
+    def __init__(self, feedback: Array, measurement: Array, covariance: Array) -> None:
+        self.feedback, self.measurement, self.covariance = feedback, measurement, covariance
+
+    @property
+    def size(self) -> int:
+        """Number of states S."""
+        return len(self.measurement)
+
+    @property
+    def diffusion(self) -> Array:
+        """``L Q_c L'``, from the stationary equation ``F P∞ + P∞ F' + L Q_c L' = 0``."""
+        flow = self.feedback @ self.covariance
+        return -(flow + flow.T)
+
+    def transition(self, dt: Array) -> Array:
+        """``A = e^{F dt}`` for every step, shape (U, S, S)."""
+        raise NotImplementedError
+
+    def noise(self, dt: Array, A: Array) -> Array:  # noqa: ARG002
+        """``Q`` for every step whose transition is A."""
+        from gaussfold.engine.process_noise import process_noise
+
+        return np.asarray(process_noise(A, self.covariance))
+
+    def initial(self, start: float) -> Array:  # noqa: ARG002
+        """Covariance of the state at the first input."""
+        return self.covariance
+
+    def vjp(self, dt: Array, A: Array, bar_A: Array, bar_Q: Array, start: float, bar_P: Array) -> Array:  # noqa: ARG002
+        """``∂/∂log θ`` from the adjoints of every A and Q and of the first covariance."""
+        from gaussfold.engine.process_noise import process_noise_adjoint
+
+        total_A, total_P = process_noise_adjoint(A, self.covariance, bar_A, bar_Q)
+        return self.stationary_vjp(dt, A, total_A, total_P + bar_P)
+
+    def stationary_vjp(self, dt: Array, A: Array, bar_A: Array, bar_P: Array) -> Array:
+        """``∂/∂log θ`` from the adjoints of every A and of P∞."""
+        raise NotImplementedError
+
+
+class SumSpace(StateSpace):
+    """Independent states side by side, all measured at once: the sum of covariances."""
+
+    def __init__(self, parts: Sequence[StateSpace]) -> None:
+        self.parts = tuple(parts)
+        self.is_stationary = all(part.is_stationary for part in parts)
+        ends = np.cumsum([part.size for part in parts])
+        self._slices = [slice(end - part.size, end) for end, part in zip(ends, parts, strict=True)]
+        super().__init__(
+            block_diag(*(part.feedback for part in parts)),
+            np.concatenate([part.measurement for part in parts]),
+            block_diag(*(part.covariance for part in parts)),
+        )
+
+    def _blocks(self, pieces: Sequence[Array]) -> Array:
+        out = np.zeros((len(pieces[0]), self.size, self.size))
+        for where, piece in zip(self._slices, pieces, strict=True):
+            out[:, where, where] = piece
+        return out
+
+    def transition(self, dt: Array) -> Array:
+        """Block by block."""
+        return self._blocks([part.transition(dt) for part in self.parts])
+
+    def noise(self, dt: Array, A: Array) -> Array:
+        """Block by block."""
+        each = zip(self._slices, self.parts, strict=True)
+        return self._blocks([part.noise(dt, np.ascontiguousarray(A[:, w, w])) for w, part in each])
+
+    def initial(self, start: float) -> Array:
+        """Block by block."""
+        return np.asarray(block_diag(*(part.initial(start) for part in self.parts)))
+
+    def vjp(self, dt: Array, A: Array, bar_A: Array, bar_Q: Array, start: float, bar_P: Array) -> Array:
+        """Block by block."""
+        return np.concatenate(
+            [
+                part.vjp(
+                    dt,
+                    np.ascontiguousarray(A[:, w, w]),
+                    np.ascontiguousarray(bar_A[:, w, w]),
+                    np.ascontiguousarray(bar_Q[:, w, w]),
+                    start,
+                    bar_P[w, w],
+                )
+                for w, part in zip(self._slices, self.parts, strict=True)
+            ]
+        )
+
+    def stationary_vjp(self, dt: Array, A: Array, bar_A: Array, bar_P: Array) -> Array:
+        """Block by block."""
+        return np.concatenate(
+            [
+                part.stationary_vjp(dt, A[:, w, w], bar_A[:, w, w], bar_P[w, w])
+                for w, part in zip(self._slices, self.parts, strict=True)
+            ]
+        )
+
+
+class ProductSpace(StateSpace):
+    """The Kronecker product of stationary spaces: the product of covariances."""
+
+    def __init__(self, parts: Sequence[StateSpace]) -> None:
+        for part in parts:
+            if not part.is_stationary:
+                msg = (
+                    "a product with a linear covariance has no stationary state-space form; "
+                    "use structure='dense' or 'sparse', or add the linear part instead"
+                )
+                raise ValueError(msg)
+        self._left = parts[0]
+        self._right = parts[1] if len(parts) == 2 else ProductSpace(parts[1:])
+        F, G = self._left.feedback, self._right.feedback
+        super().__init__(
+            np.kron(F, np.eye(len(G))) + np.kron(np.eye(len(F)), G),
+            np.asarray(np.kron(self._left.measurement, self._right.measurement)),
+            np.asarray(np.kron(self._left.covariance, self._right.covariance)),
+        )
+
+    def transition(self, dt: Array) -> Array:
+        """``A_left ⊗ A_right``."""
+        S = self.size
+        outer = np.einsum("uac,ubd->uabcd", self._left.transition(dt), self._right.transition(dt))
+        return np.asarray(outer.reshape(-1, S, S))
+
+    def stationary_vjp(self, dt: Array, A: Array, bar_A: Array, bar_P: Array) -> Array:  # noqa: ARG002
+        """Each side, the other as a factor of the adjoint."""
+        n, m = self._left.size, self._right.size
+        left, right = self._left.transition(dt), self._right.transition(dt)
+        split_A, split_P = bar_A.reshape(-1, n, m, n, m), bar_P.reshape(n, m, n, m)
+        return np.concatenate(
+            [
+                self._left.stationary_vjp(
+                    dt, left,
+                    np.einsum("uabcd,ubd->uac", split_A, right),
+                    np.einsum("abcd,bd->ac", split_P, self._right.covariance),
+                ),
+                self._right.stationary_vjp(
+                    dt, right,
+                    np.einsum("uabcd,uac->ubd", split_A, left),
+                    np.einsum("abcd,ac->bd", split_P, self._left.covariance),
+                ),
+            ]
+        )  # fmt: skip

@@ -1,0 +1,86 @@
+"""Proportions: numbers strictly between 0 and 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from scipy.special import betaln, digamma, logit, polygamma
+
+from gaussfold.likelihoods import links
+from gaussfold.likelihoods.base import ScalarLikelihood, floats, one_of, positive
+from gaussfold.types import Array, ArrayLike, Moments
+
+Link = Literal["logit", "probit"]
+_LINKS: dict[str, links.Link] = {"logit": links.LOGIT, "probit": links.PROBIT}
+
+
+@dataclass(frozen=True)
+class Beta(ScalarLikelihood):
+    """``y | f ~ Beta(φg, φ(1-g))``: mean ``g(f)``, variance ``g(1-g)/(1+φ)``.
+
+    Parameters
+    ----------
+    scale
+        φ > 0; large means little noise.
+    link
+        "logit" or "probit": which distribution function g.
+
+    Examples
+    --------
+    >>> Beta(scale=4.0).conditional(0.5)
+    Moments(mean=array(0.6225), variance=array(0.0470))
+    """
+
+    scale: float = 1.0
+    link: Link = "logit"
+    labels: ClassVar[str] = "strictly between 0 and 1"
+    remedy: ClassVar[str] = "drop rows at 0 and 1, or use Bernoulli, which takes them as soft labels"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", positive(self.scale, "scale", "Beta"))
+        one_of(self.link, get_args(Link), "link", "Beta")
+
+    def explains(self, y: Array) -> np.ndarray:
+        """``0 < y < 1``."""
+        return np.asarray((y > 0.0) & (y < 1.0))
+
+    def log_prob(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """``(a - 1) log y + (b - 1) log(1 - y) - log B(a, b)``, a = φg(f), b = φg(-f)."""
+        y, f = floats(y, f)
+        a, b = self._counts(f)
+        return np.asarray((a - 1.0) * np.log(y) + (b - 1.0) * np.log1p(-y) - betaln(a, b))
+
+    def derivatives(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
+        """With D = φ(ψ(b) - ψ(a) + logit y): ``D g'`` and ``D g'' - φ²(ψ'(a) + ψ'(b)) g'²``."""
+        y, f = floats(y, f)
+        a, b = self._counts(f)
+        slope, bend = _LINKS[self.link].slopes(f)
+        pull = self.scale * (digamma(b) - digamma(a) + logit(y))
+        stiffness = self.scale**2 * (polygamma(1, a) + polygamma(1, b))
+        return np.asarray(pull * slope), np.asarray(pull * bend - stiffness * slope**2)
+
+    def conditional(self, f: ArrayLike) -> Moments:
+        """``g(f)`` and ``g(f) g(-f)/(1 + φ)``."""
+        (f,) = floats(f)
+        g = _LINKS[self.link].cdf
+        mean = np.asarray(g(f))
+        return Moments(mean, np.asarray(mean * g(-f) / (1.0 + self.scale)))
+
+    def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]:
+        """``g'`` and ``g' (1 - 2g)/(1 + φ)``; ``g''`` and ``(g'' (1 - 2g) - 2g'²)/(1 + φ)``."""
+        (f,) = floats(f)
+        link = _LINKS[self.link]
+        tilt = link.cdf(-f) - link.cdf(f)
+        slope, bend = link.slopes(f)
+        share = 1.0 / (1.0 + self.scale)
+        return Moments(slope, share * slope * tilt), Moments(bend, share * (bend * tilt - 2.0 * slope**2))
+
+    def config(self) -> dict[str, object]:
+        """Name, scale and link."""
+        return {"name": "Beta", "scale": self.scale, "link": self.link}
+
+    def _counts(self, f: Array) -> tuple[Array, Array]:
+        g = _LINKS[self.link].cdf
+        return np.asarray(self.scale * g(f)), np.asarray(self.scale * g(-f))

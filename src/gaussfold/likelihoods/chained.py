@@ -1,0 +1,255 @@
+"""Likelihoods of several latents, ``p(y_n | f_n)`` with ``f_n`` in R^D, and what follows from them by cubature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import ClassVar, NamedTuple, TypeAlias
+
+import numpy as np
+
+from gaussfold.expectations import cubature as rules
+from gaussfold.expectations.cubature import Cubature
+from gaussfold.likelihoods import normal
+from gaussfold.likelihoods.normal import NormalMoments
+from gaussfold.linalg.small import inverse, lower_roots, symmetrised
+from gaussfold.types import Array, ArrayLike
+
+BLOCK = 1 << 19
+"""Numbers per temporary array: rows are integrated in blocks so that N x points x D² never stands in memory."""
+
+AnyCubature: TypeAlias = str | Cubature | None
+
+
+class Block(NamedTuple):
+    """Some rows, each with all nodes of a cubature rule."""
+
+    rows: slice
+    labels: Array  # (n, 1, P)
+    latents: Array  # (n, points, D): mean + root x
+    roots: Array  # (n, D, D), root root' = cov
+    points: Array  # (points, D), for N(0, I)
+    weights: Array  # (points,)
+
+    def average(self, values: Array) -> Array:
+        """Over the nodes: (n, points, ...) or (n, 1, ...) to (n, ...)."""
+        if values.shape[:2] == self.latents.shape[:2]:
+            return np.asarray(np.einsum("p,np...->n...", self.weights, values))
+        return np.asarray(np.broadcast_to(values, (self.latents.shape[0], 1, *values.shape[2:]))[:, 0])
+
+
+class VectorLikelihood:
+    """A likelihood p(y | f) of P outputs given D latents; the parent of every chained family.
+
+    Shapes: ``Y (..., P)`` with NaN for a missing output, ``F (..., D)``; the leading axes broadcast. A subclass gives
+    :meth:`log_prob` and :meth:`derivatives`, and :meth:`conditional` with its slopes for the rules that linearise
+    (taylor, pl, pl2, gauss-newton). A row whose outputs are all missing gives the log probability 0.
+
+    Expectations are over ``f ~ N(mean, cov)`` per row, ``mean (N, D)``, ``cov (N, D, D)``, by a cubature rule (see
+    :mod:`gaussfold.expectations.cubature`).
+
+    Attributes
+    ----------
+    latents, outputs
+        D and P.
+    gaussian_noise
+        Whether ``y | f`` is normal with the moments that :meth:`conditional` gives, bayes-newton (33). Gauss-Newton
+        then differentiates the whitened residual (38), (43); otherwise it is the generalised form (40), (44).
+    """
+
+    latents: ClassVar[int] = 1
+    outputs: ClassVar[int] = 1
+    responses: ClassVar[int] = 1
+    gaussian_noise: ClassVar[bool] = False
+    log_concave: ClassVar[bool] = False
+    labels: ClassVar[str] = "finite numbers"
+    remedy: ClassVar[str] = "drop or correct such rows"
+
+    # What a subclass says.
+
+    def log_prob(self, Y: ArrayLike, F: ArrayLike) -> Array:
+        """``log p(y | f)``, shape (...)."""
+        raise NotImplementedError(self._missing("log_prob(Y, F)"))
+
+    def derivatives(self, Y: ArrayLike, F: ArrayLike) -> tuple[Array, Array]:
+        """Gradient (..., D) and Hessian (..., D, D) of ``log p(y | f)`` in f."""
+        raise NotImplementedError(self._missing("derivatives(Y, F)"))
+
+    def conditional(self, F: ArrayLike) -> NormalMoments:
+        """Mean (..., P) and covariance (..., P, P) of the response given f."""
+        raise NotImplementedError(self._missing("conditional(F)"))
+
+    def conditional_slopes(self, F: ArrayLike) -> NormalMoments:
+        """Conditional moments and their first derivatives; a slope that is None is zero."""
+        raise NotImplementedError(self._missing("conditional_slopes(F)"))
+
+    def conditional_curvatures(self, F: ArrayLike) -> NormalMoments:
+        """Conditional moments and their first two derivatives; None is zero."""
+        raise NotImplementedError(self._missing("conditional_curvatures(F)"))
+
+    def response(self, Y: Array) -> Array:
+        """What :meth:`conditional` describes the moments of: the outputs themselves unless a family says otherwise."""
+        return Y
+
+    def explains(self, Y: Array) -> np.ndarray:
+        """Which labels (of an array of any shape) are possible; every one unless a family says otherwise."""
+        return np.ones(Y.shape, dtype=bool)
+
+    # What follows at a point.
+
+    def gauss_newton(self, Y: Array, F: Array) -> Array:
+        """Minus the Gauss-Newton Hessian at f, (38) or (40): positive semi-definite."""
+        moments = self.conditional_slopes(F)
+        return normal.gauss_newton(self.response(Y), moments, moving_cov=self.gaussian_noise)
+
+    # What follows by integration.
+
+    def expected_log_prob(self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None) -> Array:
+        """``E log p(y | f)``, shape (N,)."""
+        return self._average(lambda y, f: (self.log_prob(y, f),), Y, mean, cov, cubature)[0]
+
+    def expected_derivatives(
+        self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None
+    ) -> tuple[Array, Array]:
+        """``E ∇ log p`` and ``E ∇² log p``: the derivatives of the expectation in the mean (Bonnet, Price)."""
+        first, second = self._average(self.derivatives, Y, mean, cov, cubature)
+        return first, second
+
+    def expected_gauss_newton(self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None) -> Array:
+        """``E G'G``: minus the variational Gauss-Newton Hessian, (43) or (44)."""
+        return self._average(lambda y, f: (self.gauss_newton(y, f),), Y, mean, cov, cubature)[0]
+
+    def tilted(
+        self, Y: Array, mean: Array, cov: Array, alpha: float = 1.0, cubature: AnyCubature = None
+    ) -> tuple[Array, Array, Array]:
+        """``log E p(y | f)^α`` (N,), with gradient (N, D) and Hessian (N, D, D) in the mean.
+
+        Raises a ValueError when a rule with negative weights gives a normaliser that is not positive.
+        """
+        value = np.empty(mean.shape[0])
+        first = np.empty(mean.shape)
+        second = np.empty(cov.shape)
+        for block in self.blocks(Y, mean, cov, cubature):
+            rows = block.rows
+            value[rows], share = self._shares(block, alpha)
+            gradient, hessian = self.derivatives(block.labels, block.latents)
+            gradient = alpha * gradient
+            average = np.einsum("np,npd->nd", share, gradient)
+            spread = np.einsum("np,npd,npe->nde", share, gradient, gradient)
+            first[rows] = average
+            second[rows] = alpha * np.einsum("np,npde->nde", share, hessian) + spread
+            second[rows] -= average[:, :, None] * average[:, None, :]
+        return value, first, second
+
+    def tilted_slopes(
+        self, Y: Array, mean: Array, cov: Array, alpha: float = 1.0, cubature: AnyCubature = None
+    ) -> tuple[Array, Array]:
+        """Derivatives of ``log E p(y | f)^α`` in the mean (N, D) and in the covariance (N, D, D).
+
+        The latter through the nodes ``m + L x``: E_t[∇l x'] is the derivative in L, and a triangle of L' times it goes
+        back through the Cholesky factor. That needs one derivative of log p less than Price's (∇² + ∇∇')/2, to which it
+        converges.
+        """
+        first = np.empty(mean.shape)
+        by_cov = np.empty(cov.shape)
+        for block in self.blocks(Y, mean, cov, cubature):
+            _, share = self._shares(block, alpha)
+            gradient = alpha * self.derivatives(block.labels, block.latents)[0]
+            first[block.rows] = np.einsum("np,npd->nd", share, gradient)
+            by_root = np.einsum("np,npd,pe->nde", share, gradient, block.points)
+            keep = np.tril(np.ones(cov.shape[1:])) - 0.5 * np.eye(cov.shape[-1])
+            inner = keep * (np.swapaxes(block.roots, -1, -2) @ np.tril(by_root))
+            turn = inverse(block.roots)
+            by_cov[block.rows] = symmetrised(np.swapaxes(turn, -1, -2) @ inner @ turn)
+        return first, by_cov
+
+    def log_predictive(
+        self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None, *, alpha: float = 1.0
+    ) -> Array:
+        """``log E p(y | f)``, or of its power alpha, shape (N,): minus the NLPD of a row; 0 if nothing was seen."""
+        value = np.empty(mean.shape[0])
+        for block in self.blocks(Y, mean, cov, cubature):
+            value[block.rows], _ = self._shares(block, alpha)
+        return value
+
+    def predictive(self, mean: Array, cov: Array, cubature: AnyCubature = None) -> tuple[Array, Array]:
+        """Mean (N, P) and covariance (N, P, P) of the response with f integrated out."""
+        blank = np.zeros((mean.shape[0], self.outputs))
+
+        def moments(_: Array, f: Array) -> tuple[Array, Array]:
+            given = self.conditional(f)
+            inner = given.mean[..., :, None] * given.mean[..., None, :]
+            return np.broadcast_to(given.mean, f.shape[:-1] + given.mean.shape[-1:]), given.cov + inner
+
+        first, second = self._average(moments, blank, mean, cov, cubature)
+        return first, second - first[:, :, None] * first[:, None, :]
+
+    def check_labels(self, Y: ArrayLike, name: str = "Y") -> None:
+        """Raise a ValueError that names the first label that is infinite or impossible. NaN is neither."""
+        values = np.asarray(Y, dtype=np.float64)
+        bad = ~np.isnan(values) & ~(np.isfinite(values) & self.explains(values))
+        if bad.any():
+            where = tuple(int(i) for i in np.argwhere(bad)[0])
+            msg = (
+                f"{name}[{', '.join(map(str, where))}] = {float(values[where])!r}: {self} labels must be {self.labels}"
+                f", or NaN where there is none; {self.remedy}"
+            )
+            raise ValueError(msg)
+
+    def config(self) -> dict[str, object]:
+        """Name and parameters; :func:`gaussfold.likelihoods.from_config` turns them back into an object."""
+        return {"name": type(self).__name__, **_plain(vars(self))}
+
+    def __str__(self) -> str:
+        return type(self).__name__
+
+    # How.
+
+    def _shares(self, block: Block, alpha: float) -> tuple[Array, Array]:
+        """``log Σ w p^α``, and each node's share of that sum."""
+        log_p = alpha * self.log_prob(block.labels, block.latents)
+        top = log_p.max(axis=1, keepdims=True)
+        terms = block.weights * np.exp(log_p - np.where(np.isfinite(top), top, 0.0))
+        total = terms.sum(axis=1, keepdims=True)
+        bad = ~(total[:, 0] > 0.0) & ~np.isnan(total[:, 0])
+        if bad.any():
+            row = int(np.argmax(bad))
+            msg = (
+                f"the cubature rule gives E p(y | f)^{alpha:g} = {float(total[row, 0])!r} (scaled) in row "
+                f"{block.rows.start + row}; unscented-5 has negative weights in 5 and more dimensions: use "
+                "cubature=GaussHermite(3), or a rule other than ep"
+            )
+            raise ValueError(msg)
+        return (top + np.log(total))[:, 0], terms / total
+
+    def _average(
+        self,
+        fn: Callable[[Array, Array], tuple[Array, ...]],
+        Y: Array,
+        mean: Array,
+        cov: Array,
+        cubature: AnyCubature,
+    ) -> list[Array]:
+        """The average of every array that ``fn(y, f)`` gives, over the nodes of each row."""
+        parts = [
+            [block.average(value) for value in fn(block.labels, block.latents)]
+            for block in self.blocks(Y, mean, cov, cubature)
+        ]
+        return [np.concatenate(columns) for columns in zip(*parts, strict=True)]
+
+    def blocks(self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature) -> Iterator[Block]:
+        """The rows with their nodes, as many at a time as memory likes."""
+        points, weights = rules.resolve(cubature, self.latents).nodes(self.latents)
+        size = max(1, BLOCK // (points.shape[0] * self.latents**2))
+        for start in range(0, max(mean.shape[0], 1), size):
+            rows = slice(start, min(start + size, mean.shape[0]))
+            roots = lower_roots(cov[rows], "cov")
+            latents = mean[rows, None, :] + points @ np.swapaxes(roots, -1, -2)
+            yield Block(rows, Y[rows, None, :], latents, roots, points, weights)
+
+    def _missing(self, method: str) -> str:
+        return f"{self} does not say {method}; define that method to use what depends on it"
+
+
+def _plain(parameters: dict[str, object]) -> dict[str, object]:
+    """Arrays as nested lists, so that JSON can hold them."""
+    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in parameters.items()}

@@ -1,0 +1,190 @@
+"""A likelihood from one function, ``log_prob(y, f)``: the rest by automatic differentiation and cubature (JAX)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gaussfold.likelihoods.chained import VectorLikelihood
+from gaussfold.likelihoods.normal import NormalMoments
+from gaussfold.types import Array, ArrayLike
+
+
+class CustomLikelihood(VectorLikelihood):
+    """``p(y | f)`` of P outputs and D latents, given as a JAX function of one observation.
+
+    Everything is computed in double precision, whatever the program's own JAX setting is, and that setting is not
+    touched. Newton, vi and power ep need ``log_prob`` only. The rules that linearise the response (taylor, pl, pl2) and
+    Gauss-Newton also need its conditional mean and covariance: give ``conditional``, or ``labels`` if y is one label
+    out of a few.
+
+    Parameters
+    ----------
+    log_prob
+        ``log_prob(y, f) -> scalar`` with y of shape (P,) and f of shape (D,), written with ``jax.numpy``. With
+        ``outputs=1`` and ``latents=1`` they are arrays of one element too.
+    latents, outputs
+        D and P.
+    conditional
+        ``conditional(f) -> (mean (P,), covariance (P, P))``, written with ``jax.numpy``.
+    labels
+        The values that a single discrete output can take; its moments are then sums over them.
+    gaussian_noise
+        True if y given f is normal with the moments that ``conditional`` gives: Gauss-Newton then differentiates the
+        whitened residual, bayes-newton (38), (43).
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> laplace = CustomLikelihood(lambda y, f: -jnp.abs(y[0] - f[0]) - jnp.log(2.0))
+    >>> laplace.log_prob([[1.5]], [[0.25]])
+    array([-1.9431])
+
+    Notes
+    -----
+    A row in which some but not all outputs are missing reaches ``log_prob`` with NaN in it: the function has to deal
+    with that itself. A function cannot be saved, so :meth:`config` refuses.
+    """
+
+    def __init__(
+        self,
+        log_prob: Callable[[Any, Any], Any],
+        latents: int = 1,
+        outputs: int = 1,
+        *,
+        conditional: Callable[[Any], tuple[Any, Any]] | None = None,
+        labels: Sequence[float] | None = None,
+        gaussian_noise: bool = False,
+    ) -> None:
+        for name, value in (("latents", latents), ("outputs", outputs)):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+                msg = f"{name}={value!r}: CustomLikelihood needs a whole number >= 1"
+                raise ValueError(msg)
+        if labels is not None and (conditional is not None or outputs != 1):
+            msg = "labels are for one discrete output, and replace conditional; give one of the two"
+            raise ValueError(msg)
+        self._function = log_prob
+        self.latents, self.outputs = int(latents), int(outputs)  # type: ignore[misc]
+        self.responses = self.outputs  # type: ignore[misc]
+        self.gaussian_noise = bool(gaussian_noise)  # type: ignore[misc]
+        self._labels = None if labels is None else np.asarray(labels, dtype=float)
+        self._moments = self._summed if labels is not None else conditional
+        self._jax()
+
+    def __repr__(self) -> str:
+        return f"CustomLikelihood({self._function!r}, latents={self.latents}, outputs={self.outputs})"
+
+    def explains(self, Y: Array) -> np.ndarray:
+        """Any number, or one of the labels."""
+        return np.ones(Y.shape, dtype=bool) if self._labels is None else np.isin(Y, self._labels)
+
+    def log_prob(self, Y: ArrayLike, F: ArrayLike) -> Array:
+        """The function itself, row by row; 0 where all outputs are missing."""
+        return self._over_rows(self._compiled["value"], Y, F)[0]
+
+    def derivatives(self, Y: ArrayLike, F: ArrayLike) -> tuple[Array, Array]:
+        """Gradient and Hessian in f, by automatic differentiation; 0 where all outputs are missing."""
+        first, second = self._over_rows(self._compiled["derivatives"], Y, F)
+        return first, second
+
+    def conditional(self, F: ArrayLike) -> NormalMoments:
+        """What ``conditional`` or ``labels`` give."""
+        return NormalMoments(*self._of_latents("moments", F))
+
+    def conditional_slopes(self, F: ArrayLike) -> NormalMoments:
+        """And first derivatives."""
+        return NormalMoments(*self._of_latents("moments", F), *self._of_latents("slopes", F))
+
+    def conditional_curvatures(self, F: ArrayLike) -> NormalMoments:
+        """And second derivatives."""
+        names = ("moments", "slopes", "curvatures")
+        return NormalMoments(*(array for name in names for array in self._of_latents(name, F)))
+
+    def config(self) -> dict[str, object]:
+        """A function has no name that a model file could hold."""
+        msg = f"{self} cannot be saved: a model file holds numbers, not functions; build it anew when loading"
+        raise ValueError(msg)
+
+    # How.
+
+    def _jax(self) -> Any:
+        try:
+            import jax
+        except ImportError as error:
+            msg = "CustomLikelihood differentiates with JAX, which is not installed: pip install 'gaussfold[jax]'"
+            raise ImportError(msg) from error
+        return jax
+
+    def _double(self) -> AbstractContextManager[Any]:
+        """Double precision inside, the program's own setting outside."""
+        jax = self._jax()
+        if hasattr(jax, "enable_x64"):
+            return jax.enable_x64(True)  # type: ignore[no-any-return]
+        from jax.experimental import enable_x64
+
+        return enable_x64()  # type: ignore[no-any-return]
+
+    def _summed(self, f: Any) -> tuple[Any, Any]:
+        """Moments of one discrete output, as sums over its labels."""
+        np_ = self._jax().numpy
+        labels = np_.asarray(self._labels)
+        p = np_.exp(np_.stack([self._function(label[None], f) for label in labels]))
+        mean = (p * labels).sum()
+        return mean[None], (p * (labels - mean) ** 2).sum()[None, None]
+
+    @cached_property
+    def _compiled(self) -> dict[str, Callable[..., Any]]:
+        """Every function over a batch of rows."""
+        jax = self._jax()
+        fn = self._function
+
+        def both(y: Any, f: Any) -> Any:
+            return jax.grad(fn, argnums=1)(y, f), jax.hessian(fn, argnums=1)(y, f)
+
+        table = {
+            "value": jax.jit(jax.vmap(lambda y, f: (fn(y, f),))),
+            "derivatives": jax.jit(jax.vmap(both)),
+        }
+        if self._moments is not None:
+            slopes = jax.jacfwd(self._moments)
+            table["moments"] = jax.jit(jax.vmap(self._moments))
+            table["slopes"] = jax.jit(jax.vmap(slopes))
+            table["curvatures"] = jax.jit(jax.vmap(jax.jacfwd(slopes)))
+        return table
+
+    def _over_rows(self, function: Callable[..., Any], Y: ArrayLike, F: ArrayLike) -> tuple[Array, ...]:
+        """Run over rows with broadcast leading axes; rows without any output give zeros."""
+        Y, F = np.asarray(Y, dtype=float), np.asarray(F, dtype=float)
+        lead = np.broadcast_shapes(Y.shape[:-1], F.shape[:-1])
+        y = np.broadcast_to(Y, (*lead, self.outputs)).reshape(-1, self.outputs)
+        f = np.broadcast_to(F, (*lead, self.latents)).reshape(-1, self.latents)
+        missing = np.isnan(y).all(axis=1)
+        found = self._padded(function, np.where(missing[:, None], 1.0, y), f)
+        return tuple(
+            np.where(missing.reshape((-1,) + (1,) * (a.ndim - 1)), 0.0, a).reshape(lead + a.shape[1:]) for a in found
+        )
+
+    def _of_latents(self, name: str, F: ArrayLike) -> tuple[Array, ...]:
+        if name not in self._compiled:
+            msg = (
+                f"{self!r} has no conditional moments, which taylor, pl, pl2, Gauss-Newton and predictions of y need; "
+                "give conditional=lambda f: (mean, covariance), or labels= for a discrete output"
+            )
+            raise ValueError(msg)
+        F = np.asarray(F, dtype=float)
+        found = self._padded(self._compiled[name], F.reshape(-1, self.latents))
+        return tuple(a.reshape(F.shape[:-1] + a.shape[1:]) for a in found)
+
+    def _padded(self, function: Callable[..., Any], *columns: Array) -> tuple[Array, ...]:
+        """Run on a number of rows that is a power of two: otherwise every new number of rows would compile anew."""
+        rows = columns[0].shape[0]
+        if rows == 0:
+            columns = tuple(np.zeros((1, *c.shape[1:])) for c in columns)
+        extra = (1 << max(columns[0].shape[0] - 1, 0).bit_length()) - columns[0].shape[0]
+        whole = [np.concatenate([c, np.broadcast_to(c[-1:], (extra, *c.shape[1:]))]) for c in columns]
+        with self._double():
+            return tuple(np.asarray(a, dtype=float)[:rows] for a in function(*whole))

@@ -1,0 +1,139 @@
+"""Ordered classes: grades, ratings, stages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log, pi
+from typing import ClassVar, Literal, get_args
+
+import numpy as np
+from scipy.special import log_ndtr
+
+from gaussfold.likelihoods import links
+from gaussfold.likelihoods.base import ScalarLikelihood, floats, one_of, positive
+from gaussfold.types import Array, ArrayLike, Moments
+
+Link = Literal["logit", "probit"]
+_LINKS: dict[str, links.Link] = {"logit": links.LOGIT, "probit": links.PROBIT}
+
+
+@dataclass(frozen=True)
+class Ordinal(ScalarLikelihood):
+    """``p(y ≤ k | f) = g((c_k - f)/scale)`` with g the logistic or the normal distribution: labels 0, 1, .., K-1.
+
+    Parameters
+    ----------
+    cutpoints
+        c₀ < c₁ < .. < c_{K-2}: the K - 1 borders between K classes.
+    scale
+        Width of the borders, > 0.
+    link
+        "logit" or "probit".
+
+    Examples
+    --------
+    >>> Ordinal([-1.0, 0.5]).log_prob([0, 1, 2], 0.2)
+    array([-1.4633, -1.0701, -0.8544])
+    """
+
+    cutpoints: tuple[float, ...]
+    scale: float = 1.0
+    link: Link = "logit"
+    log_concave: ClassVar[bool] = True
+    labels: ClassVar[str] = "class numbers 0, 1, .., K-1 (one more class than cutpoints)"
+    remedy: ClassVar[str] = "number the classes in order from 0"
+
+    def __init__(self, cutpoints: Sequence[float], scale: float = 1.0, link: Link = "logit") -> None:
+        try:
+            borders = tuple(float(c) for c in cutpoints)
+        except (TypeError, ValueError):
+            borders = ()
+        if not borders or not np.isfinite(borders).all() or not (np.diff(borders) > 0.0).all():
+            msg = f"cutpoints={cutpoints!r}: Ordinal needs at least one finite number, in increasing order"
+            raise ValueError(msg)
+        object.__setattr__(self, "cutpoints", borders)
+        object.__setattr__(self, "scale", positive(scale, "scale", "Ordinal"))
+        one_of(link, get_args(Link), "link", "Ordinal")
+        object.__setattr__(self, "link", link)
+
+    def explains(self, y: Array) -> np.ndarray:
+        """``y = 0, 1, .., K-1``."""
+        return np.asarray((y >= 0.0) & (y <= len(self.cutpoints)) & (np.floor(y) == y))
+
+    def log_prob(self, y: ArrayLike, f: ArrayLike) -> Array:
+        """``log(g(u) - g(l))`` between the borders u and l, without cancellation in either tail."""
+        upper, lower, missing = self._borders(y, f)
+        return np.asarray(np.where(missing, np.nan, self._log_between(upper, lower)))
+
+    def derivatives(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
+        """Of ``log(g(u) - g(l))`` in f, where both borders move by -f/scale."""
+        upper, lower, missing = self._borders(y, f)
+        if self.link == "logit":
+            # g(u) - g(l) = σ(u) σ(-l) (1 - e^{l-u}), and the last factor does not depend on f
+            first = links.sigmoid(lower) - links.sigmoid(-upper)
+            second = -links.sigmoid_slope(upper) - links.sigmoid_slope(lower)
+        else:
+            log_p = self._log_between(upper, lower)
+            at_u, at_l = _share(upper, log_p), _share(lower, log_p)
+            first = at_l - at_u
+            second = _times(lower, at_l) - _times(upper, at_u) - first**2
+        first, second = first / self.scale, second / self.scale**2
+        return np.asarray(np.where(missing, np.nan, first)), np.asarray(np.where(missing, np.nan, second))
+
+    def conditional(self, f: ArrayLike) -> Moments:
+        """``E y = Σ p(y > k)`` and ``E y² = Σ (2k + 1) p(y > k)``."""
+        above = self._above(f, 0)
+        odd = 2.0 * np.arange(len(self.cutpoints)) + 1.0
+        mean = above.sum(axis=-1)
+        return Moments(np.asarray(mean), np.asarray(above @ odd - mean**2))
+
+    def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]:
+        """Term by term."""
+        odd = 2.0 * np.arange(len(self.cutpoints)) + 1.0
+        mean = self.conditional(f).mean
+        slopes, bends = self._above(f, 1), self._above(f, 2)
+        slope, bend = slopes.sum(axis=-1), bends.sum(axis=-1)
+        return (
+            Moments(slope, slopes @ odd - 2.0 * mean * slope),
+            Moments(bend, bends @ odd - 2.0 * (slope**2 + mean * bend)),
+        )
+
+    def config(self) -> dict[str, object]:
+        """Name and parameters."""
+        return {"name": "Ordinal", "cutpoints": list(self.cutpoints), "scale": self.scale, "link": self.link}
+
+    def _above(self, f: ArrayLike, order: int) -> Array:
+        """``p(y > k | f)`` for every border, or its derivative of that order, on a new last axis."""
+        (f,) = floats(f)
+        away = (f[..., None] - np.asarray(self.cutpoints)) / self.scale
+        link = _LINKS[self.link]
+        if order == 0:
+            return np.asarray(link.cdf(away))
+        return np.asarray(link.slopes(away)[order - 1] / self.scale**order)
+
+    def _borders(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array, np.ndarray]:
+        y, f = floats(y, f)
+        missing = np.isnan(y)
+        c = np.concatenate([[-np.inf], self.cutpoints, [np.inf]])
+        k = np.clip(np.where(missing, 0.0, y), 0, len(self.cutpoints)).astype(int)
+        return np.asarray((c[k + 1] - f) / self.scale), np.asarray((c[k] - f) / self.scale), missing
+
+    def _log_between(self, upper: Array, lower: Array) -> Array:
+        with np.errstate(invalid="ignore"):
+            gap = np.where(np.isinf(upper) | np.isinf(lower), np.inf, upper - lower)
+        if self.link == "logit":
+            return np.asarray(links.log_sigmoid(upper) + links.log_sigmoid(-lower) + np.log(-np.expm1(-gap)))
+        flip = lower + upper > 0.0  # work in the left tail, where log Φ keeps its digits
+        high, low = np.where(flip, -lower, upper), np.where(flip, -upper, lower)
+        return np.asarray(log_ndtr(high) + np.log(-np.expm1(log_ndtr(low) - log_ndtr(high))))
+
+
+def _share(border: Array, log_p: Array) -> Array:
+    """``φ(border)/P``; 0 at infinity."""
+    return np.asarray(np.exp(-0.5 * border**2 - 0.5 * log(2.0 * pi) - log_p))
+
+
+def _times(border: Array, share: Array) -> Array:
+    """``border · share``, 0 at infinity."""
+    return np.asarray(np.where(np.isinf(border), 0.0, border) * share)

@@ -1,0 +1,121 @@
+"""Classes without an order: one latent each, and the softmax of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.special import logsumexp
+
+from gaussfold.likelihoods.chained import VectorLikelihood
+from gaussfold.likelihoods.normal import NormalMoments
+from gaussfold.types import Array, ArrayLike
+
+
+@dataclass(frozen=True)
+class Softmax(VectorLikelihood):
+    """``p(y = k | f) = exp(f_k) / Σ exp(f_j)`` with a latent for every class; labels 0, 1, .., K-1.
+
+    The response whose moments the linearising rules use is the indicator of the first K - 1 classes: that of the last
+    one follows, and with it the covariance would be singular.
+
+    Parameters
+    ----------
+    classes
+        K ≥ 2.
+
+    Examples
+    --------
+    >>> Softmax(3).log_prob([[2.0]], [[0.1, -0.4, 0.6]])
+    array([-0.6803])
+    """
+
+    classes: int
+    outputs: ClassVar[int] = 1
+    log_concave: ClassVar[bool] = True
+    labels: ClassVar[str] = "class numbers 0, 1, .., K-1"
+    remedy: ClassVar[str] = "number the classes from 0, and give classes=K"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.classes, bool) or not isinstance(self.classes, int | np.integer) or self.classes < 2:
+            msg = f"classes={self.classes!r}: Softmax needs a whole number of classes >= 2"
+            raise ValueError(msg)
+
+    @property
+    def latents(self) -> int:  # type: ignore[override]
+        """K."""
+        return int(self.classes)
+
+    @property
+    def responses(self) -> int:  # type: ignore[override]
+        """K - 1 indicators."""
+        return int(self.classes) - 1
+
+    def explains(self, Y: Array) -> np.ndarray:
+        """``y = 0, 1, .., K-1``."""
+        return np.asarray((Y >= 0.0) & (self.classes - 1 >= Y) & (np.floor(Y) == Y))
+
+    def response(self, Y: Array) -> Array:
+        """Indicators of the first K - 1 classes; NaN if the label is missing."""
+        hit = (np.arange(self.responses) == Y).astype(float)
+        return np.asarray(np.where(np.isnan(Y), np.nan, hit))
+
+    def log_prob(self, Y: ArrayLike, F: ArrayLike) -> Array:
+        """``f_y - log Σ exp(f_j)``; 0 where y is missing."""
+        Y, F = np.asarray(Y, dtype=float), np.asarray(F, dtype=float)
+        hit, missing = self._hit(Y)
+        value = (hit * F).sum(axis=-1) - logsumexp(F, axis=-1)
+        return np.asarray(np.where(missing, 0.0, value))
+
+    def derivatives(self, Y: ArrayLike, F: ArrayLike) -> tuple[Array, Array]:
+        """``e_y - p`` and ``pp' - diag(p)``; 0 where y is missing."""
+        Y, F = np.asarray(Y, dtype=float), np.asarray(F, dtype=float)
+        hit, missing = self._hit(Y)
+        p = self._probabilities(F)
+        first = np.where(missing[..., None], 0.0, hit - p)
+        second = np.where(missing[..., None, None], 0.0, -_spread(p))
+        return np.asarray(first), np.asarray(np.broadcast_to(second, (*first.shape, self.classes)))
+
+    def conditional(self, F: ArrayLike) -> NormalMoments:
+        """``p`` and ``diag(p) - pp'`` without the last class."""
+        p = self._probabilities(np.asarray(F, dtype=float))
+        return NormalMoments(p[..., :-1], _spread(p)[..., :-1, :-1])
+
+    def conditional_slopes(self, F: ArrayLike) -> NormalMoments:
+        """``∂p_i = p_i (δ_ik - p_k)``, and of the covariance by the product rule."""
+        full = self.conditional_curvatures(F)
+        return full._replace(mean_curvature=None, cov_curvature=None)
+
+    def conditional_curvatures(self, F: ArrayLike) -> NormalMoments:
+        """First and second derivatives of ``p`` and ``diag(p) - pp'``."""
+        p = self._probabilities(np.asarray(F, dtype=float))
+        eye = np.eye(self.classes)
+        slope = _spread(p)  # ∂p_i/∂f_k
+        away = eye - p[..., None, :]  # δ_ik - p_k
+        bend = slope[..., :, :, None] * away[..., :, None, :] - p[..., :, None, None] * slope[..., None, :, :]
+        p, slope, bend = p[..., :-1], slope[..., :-1, :], bend[..., :-1, :, :]
+        eye = eye[:-1, :-1]
+        by_one = eye[:, :, None] * slope[..., :, None, :] - _product(slope, p)
+        pair = slope[..., :, None, :, None] * slope[..., None, :, None, :]
+        by_two = eye[:, :, None, None] * bend[..., :, None, :, :] - pair - np.swapaxes(pair, -1, -2)
+        outer = bend[..., :, None, :, :] * p[..., None, :, None, None]
+        by_two = by_two - outer - np.swapaxes(outer, -3, -4)
+        cov = _spread(np.concatenate([p, 1.0 - p.sum(-1, keepdims=True)], axis=-1))[..., :-1, :-1]
+        return NormalMoments(p, cov, slope, by_one, bend, by_two)
+
+    def _probabilities(self, F: Array) -> Array:
+        return np.asarray(np.exp(F - logsumexp(F, axis=-1, keepdims=True)))
+
+    def _hit(self, Y: Array) -> tuple[Array, np.ndarray]:
+        return (np.arange(self.classes) == Y).astype(float), np.isnan(Y[..., 0])
+
+
+def _spread(p: Array) -> Array:
+    """``diag(p) - pp'``."""
+    return np.asarray(p[..., :, None] * (np.eye(p.shape[-1]) - p[..., None, :]))
+
+
+def _product(slope: Array, p: Array) -> Array:
+    """``∂(p_i p_j)/∂f_k``."""
+    return np.asarray(slope[..., :, None, :] * p[..., None, :, None] + p[..., :, None, None] * slope[..., None, :, :])

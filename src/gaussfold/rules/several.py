@@ -1,0 +1,213 @@
+"""One local update of N sites on R^D: rule, curvature policy and damping put together. bayes-newton (9), Table 1."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
+from gaussfold.likelihoods.one_latent import as_vector
+from gaussfold.linalg.small import inverse, non_positive, smallest_eigenvalues, symmetrised
+from gaussfold.protocols import Likelihood
+from gaussfold.rules.bfgs import QuasiNewtonMemory
+from gaussfold.rules.catalogue import AnyLocalRule
+from gaussfold.rules.curvature import Curvature, Look
+from gaussfold.rules.ep import EP
+from gaussfold.rules.linearisation import PL, PL2
+from gaussfold.rules.newton import Newton
+from gaussfold.rules.taylor import Taylor
+from gaussfold.types import Array, Sites, VectorSite
+
+
+class LocalUpdate(NamedTuple):
+    """What :func:`local_update` returns."""
+
+    sites: Sites
+    memory: QuasiNewtonMemory | None
+    non_positive: int
+    """How many of the new sites are not positive semi-definite (only ``exact`` and ``riemannian`` can have any)."""
+    first_non_positive: int
+    """The first of them, or -1."""
+
+
+class Gaussians(NamedTuple):
+    """N Gaussians on R^D."""
+
+    mean: Array  # (N, D)
+    cov: Array  # (N, D, D)
+
+
+def local_update(
+    rule: AnyLocalRule,
+    curvature: Curvature,
+    likelihood: Likelihood | VectorLikelihood,
+    Y: Array,
+    mean: Array,
+    cov: Array,
+    sites: Sites,
+    memory: QuasiNewtonMemory | None = None,
+    *,
+    damping: float = 1.0,
+    cubature: AnyCubature = None,
+    cavity: Gaussians | None = None,
+) -> LocalUpdate:
+    """Look at every posterior marginal N(mean, cov) and move the sites there: (9) with step ``damping`` = ρ.
+
+    Power ep looks at the cavity, posterior / site^α, made here from ``sites`` unless ``cavity`` gives it (a sparse
+    prior has other cavities). Rows whose outputs are all NaN get the site that says nothing. Memory is the last
+    update's, or None at first.
+    """
+    model = as_vector(likelihood)
+    seen = np.asarray(~np.isnan(Y).all(axis=1))
+    if not seen.all():
+        return _scattered(seen, rule, curvature, model, Y, mean, cov, sites, memory, damping, cubature, cavity)
+    if isinstance(rule, EP):
+        mean, cov = cavities(mean, cov, sites, rule.alpha) if cavity is None else cavity
+    look = Look(rule, model, Y, mean, cov, cubature, sites, damping)
+    site, memory = curvature.site(look, memory)
+    _refuse_nan(look, site)
+    precision = -site.curvature
+    shift = site.gradient + (precision @ mean[:, :, None])[:, :, 0]
+    if damping != 1.0:
+        precision = (1.0 - damping) * sites.precision + damping * precision
+        shift = (1.0 - damping) * sites.shift + damping * shift
+    bad = non_positive(precision)
+    count = int(bad.sum())
+    return LocalUpdate(Sites(precision, shift), memory, count, int(np.argmax(bad)) if count else -1)
+
+
+def cavities(mean: Array, cov: Array, sites: Sites, alpha: float) -> Gaussians:
+    """Posterior marginals without the fraction alpha of their site: (I - αCΛ)⁻¹ C and (I - αCΛ)⁻¹ (m - αCλ)."""
+    shrunk = np.eye(cov.shape[-1]) - alpha * cov @ sites.precision
+    turn = inverse(shrunk)
+    left = symmetrised(turn @ cov)
+    smallest = smallest_eigenvalues(left)
+    bad = ~(smallest > 0.0)
+    if bad.any():
+        row = int(np.argmax(bad))
+        msg = (
+            f"rule='ep': the cavity of row {row} is not a Gaussian (smallest eigenvalue of its covariance "
+            f"{float(smallest[row])!r}): its site is stronger than its posterior; use a smaller alpha or damping, or "
+            "curvature='heuristic' or 'quasi-newton'"
+        )
+        raise ValueError(msg)
+    away = mean - alpha * (cov @ sites.shift[:, :, None])[:, :, 0]
+    return Gaussians((turn @ away[:, :, None])[:, :, 0], left)
+
+
+def local_energy(
+    rule: AnyLocalRule,
+    likelihood: Likelihood | VectorLikelihood,
+    Y: Array,
+    mean: Array,
+    cov: Array,
+    sites: Sites,
+    cubature: AnyCubature = None,
+    cavity: Gaussians | None = None,
+) -> Array:
+    """The likelihood's part of the energy, per row, shape (N,); 0 for a missing row.
+
+    E_q log p for vi (16); log p at the mean for newton and taylor (17); (1/α) log E p^α over the cavity for ep (27),
+    and with α = 1 for pl and pl2 (§4.3.2). See :func:`site_energy` for the rest.
+    """
+    model = as_vector(likelihood)
+    missing = np.asarray(np.isnan(Y).all(axis=1))
+    if missing.any():
+        out = np.zeros(mean.shape[0])
+        if not missing.all():
+            out[~missing] = local_energy(
+                rule, model, Y[~missing], mean[~missing], cov[~missing], _rows(sites, ~missing), cubature,
+                None if cavity is None else Gaussians(*(a[~missing] for a in cavity)),
+            )  # fmt: skip
+        return out
+    if isinstance(rule, EP | PL | PL2):
+        mean, cov = cavities(mean, cov, sites, rule.alpha) if cavity is None else cavity
+    value = rule.energy_several(model, Y, mean, cov, cubature)
+    if not np.isfinite(value).all():
+        row = int(np.argmin(np.isfinite(value)))
+        msg = (
+            f"rule={rule.name!r}: the energy of {model} is {float(value[row])!r} in row {row} of the observed ones "
+            f"(Y = {Y[row].tolist()!r}, latent mean {mean[row].tolist()!r}); check the likelihood's log_prob there"
+        )
+        raise ValueError(msg)
+    return value
+
+
+def site_energy(rule: AnyLocalRule, mean: Array, cov: Array, sites: Sites, cavity: Gaussians | None = None) -> Array:
+    """The site's part of the energy, per row: what :func:`local_energy` is for the unnormalised site t.
+
+    With ``t(f) = exp(λ'f - f'Λf/2)``: E_q log t for vi, log t(m) for newton and taylor, (1/α) log E t^α over the
+    cavity for ep, pl and pl2. Then ``energy = Σ site_energy - Σ local_energy - log ∫ p(f) Π t(f) df``, for
+    sites of any rank: the normalisers of t cancel between the last two terms.
+    """
+    if isinstance(rule, EP | PL | PL2):
+        alpha = rule.alpha
+        mean, cov = cavities(mean, cov, sites, alpha) if cavity is None else cavity
+        grown = np.eye(cov.shape[-1]) + alpha * cov @ sites.precision
+        pull = alpha * (sites.shift - (sites.precision @ mean[:, :, None])[:, :, 0])
+        gain = 0.5 * np.einsum("nd,nd->n", pull, (inverse(grown) @ cov @ pull[:, :, None])[:, :, 0])
+        return np.asarray(_log_site(mean, sites) + (gain - 0.5 * np.linalg.slogdet(grown)[1]) / alpha)
+    value = _log_site(mean, sites)
+    if isinstance(rule, Newton | Taylor):
+        return value
+    return np.asarray(value - 0.5 * np.einsum("nde,ned->n", sites.precision, cov))
+
+
+def _log_site(mean: Array, sites: Sites) -> Array:
+    """``λ'm - m'Λm/2``."""
+    return np.asarray(
+        np.einsum("nd,nd->n", sites.shift, mean) - 0.5 * np.einsum("nd,nde,ne->n", mean, sites.precision, mean)
+    )
+
+
+def _rows(sites: Sites, rows: np.ndarray) -> Sites:
+    return Sites(sites.precision[rows], sites.shift[rows])
+
+
+def _scattered(
+    seen: np.ndarray,
+    rule: AnyLocalRule,
+    curvature: Curvature,
+    model: VectorLikelihood,
+    Y: Array,
+    mean: Array,
+    cov: Array,
+    sites: Sites,
+    memory: QuasiNewtonMemory | None,
+    damping: float,
+    cubature: AnyCubature,
+    cavity: Gaussians | None,
+) -> LocalUpdate:
+    """Update the rows that have an output; the others get a site of no precision, and keep no memory of their own."""
+    precision, shift = np.zeros(cov.shape), np.zeros(mean.shape)
+    if not seen.any():
+        return LocalUpdate(Sites(precision, shift), memory, 0, -1)
+    part = local_update(
+        rule, curvature, model, Y[seen], mean[seen], cov[seen], _rows(sites, seen),
+        None if memory is None else QuasiNewtonMemory(*(a[seen] for a in memory)),
+        damping=damping, cubature=cubature, cavity=None if cavity is None else Gaussians(*(a[seen] for a in cavity)),
+    )  # fmt: skip
+    precision[seen], shift[seen] = part.sites
+    remembered = None
+    if part.memory is not None:
+        grown = [np.zeros((seen.size, *a.shape[1:])) for a in part.memory]
+        for whole, some in zip(grown, part.memory, strict=True):
+            whole[seen] = some
+        remembered = QuasiNewtonMemory(*grown)
+    first = int(np.flatnonzero(seen)[part.first_non_positive]) if part.non_positive else -1
+    return LocalUpdate(Sites(precision, shift), remembered, part.non_positive, first)
+
+
+def _refuse_nan(look: Look, site: VectorSite) -> None:
+    """A site that is not finite is an error that names rule, row and value."""
+    for what, values in (("gradient", site.gradient), ("curvature", site.curvature)):
+        fine = np.isfinite(values).reshape(values.shape[0], -1).all(axis=1)
+        if not fine.all():
+            row = int(np.argmin(fine))
+            msg = (
+                f"rule={look.rule.name!r}: the {what} of {look.likelihood} is {values[row].tolist()!r} in row {row} of "
+                f"the observed ones (Y = {look.Y[row].tolist()!r}, latent mean {look.mean[row].tolist()!r}); check the "
+                "labels and the likelihood's log_prob there, or use a smaller damping"
+            )
+            raise ValueError(msg)

@@ -1,0 +1,114 @@
+"""Bad input: errors that name what, where and what to do, before anything changes."""
+
+import numpy as np
+import pytest
+
+from gaussfold import likelihoods as lk
+from gaussfold.gp import Covariance, GaussianProcess, Linear, Matern32
+
+X = np.linspace(0.0, 1.0, 6)
+Y = np.array([0.0, 1.0, 1.0, 0.0, 1.0, 0.0])
+
+
+class Own(Covariance):
+    """No state-space form."""
+
+    def __call__(self, X, Z=None):
+        return np.exp(-np.abs(X - (X if Z is None else Z).T))
+
+
+class Broken(lk.ScalarLikelihood):
+    log_concave = True
+
+    def log_prob(self, y, f):
+        return np.where(np.asarray(y) == 1.0, np.nan, -0.5 * np.asarray(f) ** 2)
+
+    def derivatives(self, y, f):
+        return np.where(np.asarray(y) == 1.0, np.nan, -np.asarray(f)), -1.0 + 0.0 * np.asarray(f)
+
+
+def gp(structure="dense", likelihood=None, covariance=None, **options):
+    return GaussianProcess(
+        Matern32() if covariance is None else covariance,
+        lk.Bernoulli() if likelihood is None else likelihood,
+        structure=structure,
+        **options,
+    )
+
+
+CASES = {
+    "no-state-space": (lambda: gp("markov", covariance=Own()), "no state-space form; the Markov structure takes"),
+    "linear-product": (lambda: gp("markov", covariance=Linear() * Matern32()), "product with a linear covariance"),
+    "two-columns": (
+        lambda: gp("markov").fit(np.zeros((6, 2)), Y),
+        r"X has 2 columns: structure='markov' needs exactly one .*use structure='dense' or 'sparse'",
+    ),
+    "no-rows": (lambda: gp().fit(np.zeros((0, 1)), []), r"X has no rows \(shape \(0, 1\)\); at least one is needed"),
+    "nan-input": (
+        lambda: gp("markov").fit([0.0, np.nan, 1.0], [0, 1, 0]),
+        r"X\[1, 0\] = nan: inputs must be finite; drop the row",
+    ),
+    "no-inducing": (lambda: gp("sparse", inducing=0).fit(X, Y), "inducing=0: the number of inducing inputs"),
+    "empty-inducing": (lambda: gp("sparse", inducing=np.zeros((0, 1))).fit(X, Y), "inducing has no rows"),
+    "wide-inducing": (lambda: gp("sparse", inducing=np.zeros((2, 3))).fit(X, Y), "inducing has 3 columns and X has 1"),
+    "nan-likelihood": (lambda: gp(likelihood=Broken()).fit(X, Y), "Broken is .*nan.* in row"),
+    "label-outside": (
+        lambda: gp().fit(X, [0, 1, 2, 0, 1, 0]),
+        r"Y\[2\] = 2.0: Bernoulli labels must be",
+    ),
+    "label-outside-poisson": (
+        lambda: gp(likelihood="poisson").fit(X, Y - 1.0),
+        r"Y\[0\] = -1.0: Poisson labels must be",
+    ),
+    "label-shape": (lambda: gp().fit(X, np.zeros((6, 2))), r"Y has shape \(6, 2\).*need \(6, 1\)"),
+    "label-words": (lambda: gp().fit(X, list("abcdef")), "Y is not numeric"),
+    "structure": (lambda: gp("banded"), "structure='banded': allowed are 'dense', 'sparse', 'markov'"),
+    "damping": (lambda: gp(damping=0.0), r"damping=0.0: a number in \(0, 1\] is needed"),
+    "rule": (lambda: gp(rule="gibbs"), "rule='gibbs': allowed are"),
+    "pair": (lambda: gp(rule="ep", curvature="gauss-newton"), "gauss-newton"),
+    "covariance": (lambda: gp(covariance="rbf"), "covariance='rbf': give a covariance such as gaussfold.gp.Matern32"),
+    "covariances": (
+        lambda: gp(covariance=[Matern32()] * 3, likelihood=lk.HeteroscedasticGaussian()),
+        "covariance is a list of 3: the likelihood has 2 latents",
+    ),
+    "batches": (lambda: gp(batch_size=3), "only structure='sparse' learns from batches"),
+    "batch-memory": (
+        lambda: gp("sparse", batch_size=3, curvature="quasi-newton").fit(X, Y),
+        "curvature='quasi-newton' remembers every site",
+    ),
+    "not-fitted": (lambda: gp().predict(X), r"has seen no data; call fit\(X, Y\) first"),
+    "other-width": (lambda: gp().fit(X, Y).predict(np.zeros((2, 2))), "X has 2 columns; the model was fitted on 1"),
+    "optimizer": (lambda: gp().fit(X, Y).learn_hyperparameters("sgd"), "optimizer='sgd': allowed is 'lbfgs'"),
+    "fixed": (lambda: gp().fit(X, Y).learn_hyperparameters(fixed=["scale"]), "fixed: 'scale' is not one of"),
+    "singular": (
+        lambda: gp("sparse", covariance=Linear(), inducing=np.zeros((1, 1))).fit(X, Y),
+        "covariance of the 1 inducing inputs is numerically singular",
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
+@pytest.mark.parametrize("name", CASES)
+def test_errors_say_what_and_what_to_do(name):
+    action, message = CASES[name]
+    with pytest.raises(ValueError, match=message):
+        action()
+
+
+def test_a_fit_that_fails_leaves_the_model_as_it_was():
+    model = gp("markov").fit(X, Y)
+    before = model.predict(X)
+    for bad in (lambda: model.fit(X, Y + 5.0), lambda: model.fit(np.zeros((6, 2)), Y), lambda: model.fit(X[:3], Y)):
+        with pytest.raises(ValueError, match=r"."):
+            bad()
+        np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_lost_positive_definiteness_is_told_not_patched():
+    """Student-t noise, a wide prior and exact curvature from far away: no posterior is left."""
+    y = np.array([0.0, 30.0, -30.0, 30.0, -30.0, 0.0])
+    model = GaussianProcess(Matern32(400.0, 0.05), lk.StudentT(3.0, 0.5), "newton", start_precision=0.0)
+    with pytest.raises(ValueError, match=r"no positive definite posterior covariance.*gauss-newton"):
+        model.fit(X, y)
+    with pytest.raises(ValueError, match="has seen no data"):
+        model.predict(X)  # the failed fit left nothing behind

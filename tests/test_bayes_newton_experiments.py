@@ -1,0 +1,119 @@
+"""The experiments of the Bayes-Newton paper, in small: the baseline, and the claims that a few iterations show."""
+
+import numpy as np
+import pytest
+from experiments.bayes_newton import methods, motorcycle, network
+from experiments.bayes_newton.first_order import FirstOrder
+from experiments.registry import Context
+
+from gaussfold import likelihoods as lk
+from gaussfold import rules
+from gaussfold.gp import GaussianProcess, Matern32
+from tests.shared import needs_data
+
+
+def small(rule="vi", structure="markov"):
+    rng = np.random.default_rng(4)
+    X = np.sort(rng.uniform(0.0, 6.0, 25))
+    y = (np.sin(X) + 0.3 * rng.standard_normal(25) > 0.0).astype(float)
+    return GaussianProcess(Matern32(1.5, 1.0), lk.Bernoulli(), rule, structure=structure, verbose=False), X, y
+
+
+def test_first_order_reaches_the_same_optimum():
+    """Adam on sites and natural gradients minimise the same free energy; the former needs many more steps."""
+    model, X, y = small()
+    best = model.fit(X, y, iterations=20).energy()
+    model, X, y = small()
+    baseline = FirstOrder(model, X, y, rate=0.2)
+    trace = []
+    for _ in range(300):
+        baseline.step()
+        trace.append(model.energy())
+    assert trace[0] > trace[20] > trace[100] > best
+    assert trace[-1] == pytest.approx(best, abs=2e-3)
+
+
+def test_first_order_gradient():
+    """The chain from target sites to site means and factors, against differences of the free energy."""
+    model, X, y = small()
+    baseline = FirstOrder(model, X, y)
+    rng = np.random.default_rng(1)
+    baseline.mean += rng.standard_normal(baseline.mean.shape)
+    baseline.root += 0.3 * rng.standard_normal(baseline.root.shape)
+    baseline._put()
+    seen = []
+    baseline._adam = lambda *gradients: seen.extend(gradients)
+    baseline.step()
+    for values, gradient, where in ((baseline.mean, seen[0], (3, 0)), (baseline.root, seen[1], (7, 0, 0))):
+        sides = []
+        for s in (1e-5, -1e-5):
+            values[where] += s
+            baseline._put()
+            sides.append(model.energy())
+            values[where] -= s
+        assert gradient[where] == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-4, abs=1e-7)
+
+
+@needs_data
+def test_pl_fails_on_the_motorcycle_and_pl2_does_not():
+    X, Y, folds = motorcycle.load()
+    train = np.setdiff1d(np.arange(132), folds[0])
+    scores = {}
+    for name in ("pl", "pl2_gaussnewton", "newton_heuristic"):
+        model = motorcycle.make(*methods.methods(0.5)[name]).fit(X[train], Y[train], iterations=40)
+        scores[name] = motorcycle.nlpd(model, X[folds[0]], Y[folds[0]])
+    assert scores["pl"] > scores["pl2_gaussnewton"] + 0.3
+    assert scores["pl"] > scores["newton_heuristic"] + 0.3
+
+
+@needs_data
+def test_quasi_newton_finishes():
+    """Fold 1 ended at iteration 76 before BFGS refused steps at right angles to what they change."""
+    X, Y, folds = motorcycle.load()
+    train = np.setdiff1d(np.arange(132), folds[1])
+    model = motorcycle.make(*methods.methods(0.5)["newton_quasinewton"]).fit(X[train], Y[train], iterations=150)
+    B = model._memory.hessian
+    values = np.linalg.eigvalsh(B)
+    assert (values[:, -1] < 1e-12 * np.abs(values[:, 0])).all()
+    assert np.abs(B).max() < 1e10
+    assert motorcycle.nlpd(model, X[folds[1]], Y[folds[1]]) < 0.5
+
+
+def test_network_scores_test_rows_only():
+    """The mean over rows that hold a removed output, not over zeros elsewhere."""
+    data, source = network.load(Context(), 0)
+    assert source == "synthetic"
+    assert data.held.sum(axis=0).tolist() == [0, 133, 133]
+    model = data.make(rules.Newton(), rules.GaussNewton()).fit(data.X, data.train, iterations=2)
+    nlpd, rmse = data.scores(model)
+    mean, cov = model.predict_latent(data.X)
+    every = -model.likelihood.log_predictive(data.test, mean, cov)
+    assert nlpd == pytest.approx(every.sum() / 133)
+    assert 0.0 < rmse < 10.0
+
+
+def test_a_failed_run_is_a_failure():
+    _, X, y = small()
+
+    def explode(rule, policy):
+        return GaussianProcess(Matern32(1.5, 1.0), lk.Bernoulli(), rule, policy, "markov", verbose=False)
+
+    def score(model):
+        if model.result_.iterations:
+            msg = "the sites leave no posterior"
+            raise ValueError(msg)
+        return 0.0, 0.0
+
+    trace, _ = methods.run(explode, X, y, rules.VI(), rules.Exact(), score, 5)
+    assert trace.failed.startswith("iteration 1: the sites")
+    assert np.isnan(trace.final("nlpd"))
+
+
+def test_every_method_of_the_figures():
+    names = methods.methods(0.5)
+    assert len(names) == 18
+    assert "pep05_gaussnewton" not in names
+    for name, (rule, policy) in names.items():
+        assert methods.line(name)["label"]
+        if rule is not None:
+            rules.check_pair(rule, policy)
