@@ -12,6 +12,7 @@ import numpy as np
 
 from gaussfold import store
 from gaussfold.deep import batches, training
+from gaussfold.deep.likelihoods import LogLikelihood
 from gaussfold.deep.posterior import Posterior
 from gaussfold.deep.state import TrainingState, filled, named_arrays
 from gaussfold.deep.training import Program, State, TrainingError
@@ -149,6 +150,8 @@ class Method:
         """
         arrays, rows = batches.check_data(data)
         size = batches.check_batch_size(self.batch_size, rows)
+        if isinstance(self.log_likelihood, LogLikelihood):
+            self.log_likelihood.check(data)
         batches.check_log_likelihood(self.log_likelihood, self.layout.unflatten(self._centre), arrays, size)
         total = self._length(epochs, steps, rows, size)
         if not resume or self._state is None:
@@ -177,7 +180,7 @@ class Method:
         assert self._state is not None
         per_step, drawn = self._batches_per_step, self._draws_per_step
         length = min(
-            training.chunk_length(20 * drawn + 200 * per_step * size, total - int(self._state["step"])),
+            training.chunk_length(20 * drawn + 200 * per_step * size, total),  # whether resumed or not
             self._longest_chunk,
         )
         early = length * drawn <= 1 << 22
