@@ -8,8 +8,8 @@ from gaussfold.deep.draws import DRAWS
 
 
 def draws(name, count=8, size=2000, seed=0, dtype=jnp.float32):
-    key = jax.random.key(seed)
-    return np.stack([DRAWS[name](key, number, count, size, dtype) for number in range(count)])
+    every = jax.vmap(lambda number: DRAWS[name](jax.random.key(seed), number, count, size, dtype))
+    return np.asarray(jax.jit(every)(jnp.arange(count)))
 
 
 @pytest.mark.parametrize("name", DRAWS)

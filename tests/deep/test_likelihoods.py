@@ -37,6 +37,8 @@ def test_softmax_and_learned_noise():
     mean, variance = likelihoods.conditional(gf.deep.Softmax(), f)
     np.testing.assert_allclose(mean, p, rtol=1e-5)
     np.testing.assert_allclose(variance, p * (1 - p), rtol=1e-5)
+    missing = likelihoods.log_prob(gf.deep.Softmax(), np.array([1.0, np.nan]), f)
+    np.testing.assert_allclose(missing, [np.log(p[0, 1]), 0.0], rtol=1e-5)
     outputs = jnp.asarray([1.0, 2.0]), jnp.log(0.7)
     expected = gf.likelihoods.Gaussian(0.7).log_prob([0.5, 2.5], [1.0, 2.0])
     np.testing.assert_allclose(
@@ -72,8 +74,28 @@ def test_names_and_errors():
         gf.deep.log_likelihood(None, gf.likelihoods.NegativeBinomial(2.0))
     with pytest.raises(ValueError, match="with_noise"):
         gf.deep.log_likelihood(lambda params, X: X, "gaussian")({"w": 1.0}, (np.ones(1), np.ones(1)))
+    assert gf.deep.log_likelihood(None, gf.likelihoods.Softmax(3)).likelihood == gf.deep.Softmax()
     with pytest.raises(ValueError, match="std=0"):
         gf.deep.with_noise({}, std=0)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "labels", "match"),
+    [
+        ("softmax", [0, 1, -1], r"y\[2\] = -1\.0: softmax labels"),
+        ("softmax", [0.5, 1, 2], r"y\[0\] = 0\.5"),
+        ("poisson", [0, 1, -2], r"y\[2\] = -2\.0"),
+        ("bernoulli", [-1, 1, 1], r"y\[0\] = -1\.0"),
+        ("gaussian", [0.0, np.inf, 1.0], r"y\[1\] = inf"),
+    ],
+)
+def test_labels_are_checked_before_anything_is_learned(likelihood, labels, match):
+    params = {"w": np.zeros(1, np.float32)}
+    method = gf.deep.VIFA(gf.deep.log_likelihood(lambda params, X: X @ params["w"], likelihood), params)
+    with pytest.raises(ValueError, match=match):
+        method.fit((np.ones((3, 1), np.float32), np.array(labels)))
+    with pytest.raises(ValueError, match=r"a pair \(X, y\)"):
+        method.fit({"x": np.ones((3, 1))})
 
 
 @pytest.mark.parametrize("name", ["softmax", "gaussian"])

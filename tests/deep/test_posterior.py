@@ -1,5 +1,8 @@
 """Trees as vectors, and the belief on them."""
 
+import subprocess
+import sys
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -198,3 +201,13 @@ def test_mixtures():
 def test_layouts_as_json():
     layout = gf.deep.layout_of({"a": (np.ones(2, np.float32), [np.ones(1, np.float32)])})
     assert trees.layout_from(layout.describe()) == layout
+
+
+def test_without_jax_the_error_names_the_remedy():
+    code = (
+        "import sys; sys.modules['jax'] = None; import gaussfold as gf\n"
+        "try: gf.deep.VIFA\n"
+        "except ModuleNotFoundError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == "gaussfold.deep.VIFA needs jax, which is not installed: pip install 'gaussfold[jax]'\n"

@@ -102,7 +102,7 @@ def test_bad_steps_are_skipped_and_counted():
 
 def test_too_many_bad_steps_in_a_row_name_the_step_and_keep_the_state(tmp_path):
     good, bad = np.zeros(60, bool), np.ones(60, bool)
-    method = vifa(troubled, max_bad_steps=7)
+    method = vifa(troubled, n_samples=1, max_bad_steps=7)
     method.fit((X, Y, good), steps=20)
     before = method.posterior
     with pytest.raises(gf.deep.TrainingError, match=r"step 26: .* not finite at 7 steps in a row"):
@@ -110,7 +110,7 @@ def test_too_many_bad_steps_in_a_row_name_the_step_and_keep_the_state(tmp_path):
     same(method.posterior, before)
     assert method.steps == 27
     method.save(tmp_path / "training")
-    second = vifa(troubled, max_bad_steps=7).restore(tmp_path / "training")
+    second = vifa(troubled, n_samples=1, max_bad_steps=7).restore(tmp_path / "training")
     same(second.posterior, before)
     second.fit((X, Y, good), steps=40, resume=True)
     assert second.skipped == 7

@@ -13,6 +13,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import gammaln, log_ndtr, ndtr
 
 from gaussfold import likelihoods
@@ -63,6 +64,23 @@ class LogLikelihood:
         X, y = batch
         return log_prob(self.likelihood, y, forward(self.likelihood, self.apply, params, X))
 
+    def check(self, data: Any) -> None:
+        """Raise a ValueError unless these are inputs and labels that the likelihood can explain."""
+        if not (isinstance(data, tuple | list) and len(data) == 2):
+            msg = f"data: {type(data).__name__}; a pair (X, y) is needed by gaussfold.deep.log_likelihood"
+            raise ValueError(msg)
+        if isinstance(self.likelihood, LearnedGaussian):
+            likelihoods.Gaussian(1.0).check_labels(data[1])
+        elif isinstance(self.likelihood, Softmax):
+            labels = np.asarray(data[1], dtype=np.float64).ravel()
+            bad = ~np.isnan(labels) & ~((labels >= 0.0) & (labels == np.floor(labels)) & np.isfinite(labels))
+            if bad.any():
+                row = int(np.argmax(bad))
+                msg = f"y[{row}] = {labels[row]}: softmax labels must be class numbers 0, 1, ..; number the classes"
+                raise ValueError(msg)
+        else:
+            self.likelihood.check_labels(data[1])
+
 
 def log_likelihood(apply: Apply, likelihood: Any) -> LogLikelihood:
     """Join a network and a likelihood into the function that the methods of this module learn from.
@@ -93,6 +111,8 @@ def resolve(likelihood: Any) -> Any:
         return named[likelihood]
     if isinstance(likelihood, Softmax | LearnedGaussian):
         return likelihood
+    if isinstance(likelihood, likelihoods.Softmax):
+        return Softmax()  # how many classes there are, the network says
     try:
         found = likelihoods.resolve(likelihood)
     except ValueError:
@@ -155,7 +175,10 @@ def _softmax(y: Any, f: Any) -> Any:
     if f.ndim != 2 or labels.shape != f.shape[:1]:
         msg = f"y, outputs: shapes {labels.shape} and {f.shape}; softmax needs (n,) class numbers and (n, classes)"
         raise ValueError(msg)
-    return jnp.take_along_axis(jax.nn.log_softmax(f, axis=-1), labels.astype(jnp.int32)[:, None], axis=1)[:, 0]
+    known = ~jnp.isnan(labels)
+    index = jnp.where(known, labels, 0).astype(jnp.int32)[:, None]
+    value = jnp.take_along_axis(jax.nn.log_softmax(f, axis=-1), index, axis=1)[:, 0]
+    return jnp.where(known, value, 0.0)
 
 
 def _aligned(f: Any, y: Any) -> tuple[Any, Any, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from gaussfold import store
 from gaussfold.deep import batches, training
+from gaussfold.deep.likelihoods import LogLikelihood
 from gaussfold.deep.posterior import Posterior
 from gaussfold.deep.state import TrainingState, filled, named_arrays
 from gaussfold.deep.training import Program, State, TrainingError
@@ -42,10 +43,9 @@ class Method:
         self.max_bad_steps = whole("max_bad_steps", max_bad_steps)
         self.seed = whole("seed", seed, least=0)
         self._centre = self.layout.flatten(params)
-        if not bool(jnp.isfinite(self._centre).all()):
-            bad = next(
-                name for name, part in self.layout.slices().items() if not jnp.isfinite(self._centre[part]).all()
-            )
+        finite = np.isfinite(np.asarray(self._centre))
+        if not finite.all():
+            bad = next(name for name, part in self.layout.slices().items() if not finite[part].all())
             msg = f"params: leaf {bad} has NaN or infinity; start from finite numbers"
             raise ValueError(msg)
         self._state: State | None = None
@@ -150,6 +150,8 @@ class Method:
         """
         arrays, rows = batches.check_data(data)
         size = batches.check_batch_size(self.batch_size, rows)
+        if isinstance(self.log_likelihood, LogLikelihood):
+            self.log_likelihood.check(data)
         batches.check_log_likelihood(self.log_likelihood, self.layout.unflatten(self._centre), arrays, size)
         total = self._length(epochs, steps, rows, size)
         if not resume or self._state is None:
@@ -178,7 +180,7 @@ class Method:
         assert self._state is not None
         per_step, drawn = self._batches_per_step, self._draws_per_step
         length = min(
-            training.chunk_length(20 * drawn + 200 * per_step * size, total - int(self._state["step"])),
+            training.chunk_length(20 * drawn + 200 * per_step * size, total),  # whether resumed or not
             self._longest_chunk,
         )
         early = length * drawn <= 1 << 22
@@ -267,14 +269,14 @@ def positive(name: str, value: Any) -> float:
 def spread(name: str, value: Any, layout: Layout, *, above_zero: bool = False) -> Any:
     """A number, a vector (D,) or a tree of the parameters' structure, as a number or a vector in JAX."""
     if isinstance(value, int | float | np.number) or getattr(value, "shape", None) in ((), (layout.dim,)):
-        flat = jnp.asarray(value, dtype=layout.dtype)
+        flat = np.asarray(value, dtype=layout.dtype)
     else:
         layout.check(value, name)
-        flat = layout.flatten(value)
-    good = jnp.isfinite(flat) & ((flat > 0.0) | (not above_zero))
-    if not bool(good.all()):
+        flat = np.asarray(layout.flatten(value))
+    good = np.isfinite(flat) & ((flat > 0.0) | (not above_zero))
+    if not good.all():
         what = "finite numbers > 0" if above_zero else "finite numbers"
-        first = float(jnp.ravel(flat)[int(jnp.argmin(jnp.ravel(good)))])
+        first = float(flat.ravel()[int(np.argmin(good))])
         msg = f"{name}={first!r}: {what} are needed: one, one per parameter, or a tree like params"
         raise ValueError(msg)
-    return flat
+    return jnp.asarray(flat)

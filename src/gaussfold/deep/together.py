@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gaussfold.deep import batches, training
+from gaussfold.deep.likelihoods import LogLikelihood
 from gaussfold.deep.method import Method
 from gaussfold.deep.posterior import Posterior
 from gaussfold.deep.training import Program, State
@@ -61,6 +62,9 @@ def fit_together(
     size = batches.check_batch_size(first.batch_size, rows)
     total = first._length(epochs, steps, rows, size)
     batches.check_log_likelihood(first.log_likelihood, first.layout.unflatten(first._centre), checked[0][0], size)
+    for each in data:
+        if isinstance(first.log_likelihood, LogLikelihood):
+            first.log_likelihood.check(each)
     stacked = _stack([each for each, _ in checked])
     states = _stack([training.start(method._initial()) for method in methods])
     hypers = _stack([method._hyper(rows, size) for method in methods])
