@@ -32,7 +32,8 @@ def test_every_figure_of_the_paper_is_listed_and_has_a_function(capsys):
     rvga = [f"rvga-fig{number}" for number in range(1, 17)]
     sparse = ["sparse-table1", *(f"sparse-fig{number}" for number in range(1, 7))]
     lowrank = ["lrvga-fig1", "lrvga-fig2", "lrvga-fig3", "lrvga-fig5", "lrvga-table3", "lrvga-cost", "thesis-fig4.1"]
-    assert listed == [*rvga, *sparse, *lowrank]
+    bayes_newton = [f"bn-fig{number}" for number in range(2, 8)]
+    assert listed == [*rvga, *sparse, *lowrank, *bayes_newton, "gp-coal", "gp-banana", "gp-series"]
     for experiment in EXPERIMENTS.values():
         module, function = experiment.target.split(":")
         assert callable(getattr(importlib.import_module(module), function))
