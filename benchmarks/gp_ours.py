@@ -73,10 +73,10 @@ def measure(structure: str, data: dict[str, np.ndarray], options: dict[str, Any]
     found: dict[str, Any] = {"first_use": _compile(structure, data, options)}
     if options.get("only_first_use"):
         return found
-    model = _model(structure, data, options).fit(data["X"], data["Y"], iterations=1)
-    repeats = options["repeats"]
+    repeats, few = options["repeats"], options.get("only_iteration", False)
+    model = _model(structure, data, options).fit(data["X"], data["Y"], iterations=0 if few else 1)
     found["iteration"] = best_seconds(model.step, repeats)
-    if not options.get("only_iteration"):
+    if not few:
         found["step"] = best_seconds(lambda: _step(model, settled=True), repeats)
         found["step_full"] = best_seconds(lambda: _step(model, settled=False), repeats)
         found["energy_seconds"] = best_seconds(lambda: _fixed_sites(model), repeats)
