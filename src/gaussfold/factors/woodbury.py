@@ -160,7 +160,7 @@ def _factorised(gram: Array) -> tuple[Array, bool]:
         factor, lower = cho_factor(np.eye(len(gram)) + gram, lower=True)
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(gram)
-        upper = np.asarray(np.linalg.qr(np.sqrt(1.0 + np.maximum(values, 0.0))[:, None] * vectors.T, mode="r"))
+        upper: Array = np.asarray(np.linalg.qr(np.sqrt(1.0 + np.maximum(values, 0.0))[:, None] * vectors.T, mode="r"))
         return np.asarray(upper.T * np.sign(np.diag(upper))), True
     return np.asarray(factor), bool(lower)
 
