@@ -75,7 +75,8 @@ def test_quasi_newton_finishes():
     model = motorcycle.make(*methods.methods(0.5)["newton_quasinewton"]).fit(X[train], Y[train], iterations=150)
     B = model._memory.hessian
     values = np.linalg.eigvalsh(B)
-    assert (values[:, -1] < 1e-12 * np.abs(values[:, 0])).all()
+    # negative to rounding: 150 rank-two updates of matrices whose condition is up to 10^8
+    assert (values[:, -1] < 1e-10 * np.abs(values[:, 0])).all()
     assert np.abs(B).max() < 1e10
     assert motorcycle.nlpd(model, X[folds[1]], Y[folds[1]]) < 0.5
 

@@ -124,5 +124,5 @@ def draw_table(ax: Any, found: dict[str, Any], paper: dict[str, float], title: s
     ax.legend(handles[:1], labels[:1], loc="lower right")
     ax.set_yticks(range(len(names)), [found["methods"][name]["label"] for name in names])
     ax.invert_yaxis()
-    ax.margins(x=0.6)
+    ax.set_xlim(0.0, 2.0 * max(numbers["r_T"] for numbers in found["methods"].values()))
     ax.set(title=title, xlabel="regret / log T")

@@ -228,7 +228,7 @@ def test_parquet_values_that_cannot_be_learned_are_named(tmp_path):
     with pytest.raises(DataError, match=r"column 'y', row 2: expected a label of -1, 0 or 1, found '3.0'"):
         list(Stream(tmp_path / "a.parquet"))
     pl.DataFrame({"y": [1, 0], "x": [1.0, 1e308]}).write_parquet(tmp_path / "b.parquet")
-    with pytest.raises(DataError, match=r"column 'x', row 2: 1e\+308"):
+    with pytest.raises(DataError, match=r"column 'x', row 2: .*found '1e\+308'"):
         list(Stream(tmp_path / "b.parquet"))
     (tmp_path / "c.parquet").write_bytes(b"PAR1 nonsense")
     with pytest.raises(DataError, match="cannot be read as parquet"):
