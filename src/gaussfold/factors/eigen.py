@@ -89,7 +89,8 @@ def project_eigen(
     del before
     D -= mix_rows((root[:, None] * Q).T, X, W.dtype)
     add_product(W, D, -A_inverse @ Vp.T)
-    G = _settle(W, psi, gram(W, psi), noise, count, np.array([0.0, np.inf]) if due is None else due, len(G))
+    patience = len(G) if count > 1 else max(len(G), PATIENCE)  # a single row is treated as project_row does
+    G = _settle(W, psi, gram(W, psi), noise, count, np.array([0.0, np.inf]) if due is None else due, patience)
     for _ in range(inner_loops - 1):
         G = em_loop(W, psi, G, base, base_psi, X, weight, alpha)
     return G
