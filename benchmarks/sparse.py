@@ -101,7 +101,7 @@ def run(quick: bool = False) -> Report:
             if not path.exists():
                 write(path, n)
             _file(report, title, path, n, bits, Path(folder), quick)
-    for title, write, n, bits in files:  # last: a child's peak memory counts what its parent had when it was forked
+    for title, write, n, bits in files:  # last: the peak of a child counts what its parent held when it forked
         parsed, learned = _alone(_DATA / f"{write.__name__}-{n}.vw", bits, 1 if quick else REPEATS)
         report.numbers.setdefault("alone", []).append({"file": title, "parsed_mb_s": parsed, "updates_m_s": learned})
         report.notes.append(
