@@ -105,7 +105,7 @@ def run(quick: bool = False) -> Report:
         parsed, learned = _alone(_DATA / f"{write.__name__}-{n}.vw", bits, 1 if quick else REPEATS)
         report.numbers.setdefault("alone", []).append({"file": title, "parsed_mb_s": parsed, "updates_m_s": learned})
         report.notes.append(
-            f"{title}, on one core alone: parser {parsed:.0f} MB/s; update loop {learned:.0f} million feature updates/s."
+            f"{title}, on one core: parser {parsed:.0f} MB/s; update loop {learned:.0f} million feature updates/s."
         )
     report.notes += [
         f"Best of {REPEATS} for each, in turns. examples/s: examples over whole process less start-up (the same on one "
