@@ -88,7 +88,7 @@ def test_negative_weight_takes_information_back():
     assert (psi > 0).all()
 
 
-def test_noise_waits_until_as_many_rows_as_factors_have_gone_by():
+def test_noise_waits_until_as_many_rows_as_factors_have_gone_by_of_single_rows_eight():
     W, psi, X, weights = problem(3, K=1)
     due, before = np.zeros(2), psi.copy()
     G = PROJECTIONS["eigen"](W, psi, gram(W, psi), X, weights, due=due)
@@ -98,7 +98,13 @@ def test_noise_waits_until_as_many_rows_as_factors_have_gone_by():
     G = PROJECTIONS["eigen"](W, psi, G, X[:, ::-1].copy(), weights, due=due)
     second = np.mean(1.0 - before / psi)
     np.testing.assert_allclose(due, [(1.0 - second) * first + second, 2.0])
+    for count in range(3, 8):
+        G = PROJECTIONS["eigen"](W, psi, G, X**2 / count, weights, due=due)
+        assert due[1] == count
     PROJECTIONS["eigen"](W, psi, G, X**2, weights, due=due)
+    np.testing.assert_array_equal(due, [0.0, 0.0])
+    W, psi, X, weights = problem(3, K=3)
+    PROJECTIONS["eigen"](W, psi, gram(W, psi), X, weights, due=due)
     np.testing.assert_array_equal(due, [0.0, 0.0])
 
 
