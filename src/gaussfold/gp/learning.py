@@ -125,10 +125,11 @@ class _Problem:
     def infer(self) -> float:
         """Iterate until the energy settles."""
         model = self.model
-        last = np.inf
+        last, damping = np.inf, model.adaptive_damping()
         for _ in range(INNER_LIMIT):
-            model.step()
+            model.step(damping.value)
             now = model.energy()
+            damping.see(now)
             if abs(now - last) <= INNER_TOLERANCE * (1.0 + abs(now)):
                 break
             last = now

@@ -9,6 +9,7 @@ import numpy as np
 
 from gaussfold.gp import checks, hyper, storage
 from gaussfold.gp.covariances import Covariance
+from gaussfold.gp.damping import Damping
 from gaussfold.gp.dense import DensePrior
 from gaussfold.gp.learning import Gradient, Learned, energy_gradient, learn
 from gaussfold.gp.local import Local, energy, visit
@@ -19,7 +20,7 @@ from gaussfold.gp.progress import Progress
 from gaussfold.gp.sparse import SparsePrior
 from gaussfold.gp.stochastic import fit_in_batches
 from gaussfold.likelihoods import as_vector
-from gaussfold.rules import check_pair, resolve_curvature, resolve_local
+from gaussfold.rules import VI, Exact, check_pair, resolve_curvature, resolve_local
 from gaussfold.types import Array, ArrayLike, Sites
 
 
@@ -60,7 +61,7 @@ class GaussianProcess:
     inducing : int or array of shape (M, d), default=None
         For "sparse": how many inducing inputs to draw from X (None: 100), or the inputs.
     damping : float, default=1.0
-        Step ρ of (9), in (0, 1].
+        Step ρ of (9), in (0, 1]; with rule vi and exact curvature shortened where the energy keeps rising.
     max_iter : int, default=100
         Most iterations of one fit.
     tol : float, default=1e-6
@@ -193,10 +194,12 @@ class GaussianProcess:
         history: list[float] = []
         bad = (0, -1)
         converged = False
+        damping = self.adaptive_damping(adapts=iterations is None)
         with Progress(limit, self.verbose) as progress:
             for _ in range(limit):
-                bad = self.step()
+                bad = self.step(damping.value)
                 history.append(self.energy())
+                damping.see(history[-1])
                 progress.show(history[-1])
                 if not np.isfinite(history[-1]):
                     msg = (
@@ -213,9 +216,14 @@ class GaussianProcess:
         )
         return self
 
-    def step(self) -> tuple[int, int]:
+    def adaptive_damping(self, *, adapts: bool = True) -> Damping:
+        """Return the step's length, to be shortened where the rule descends on the energy."""
+        return Damping(self.damping, adapts=adapts and isinstance(self.rule, VI) and isinstance(self.curvature, Exact))
+
+    def step(self, damping: float | None = None) -> tuple[int, int]:
         """One iteration: sites by (9), then the posterior; returns the number of non-positive sites, and the first."""
-        update = visit(self._local, self.Y_, self.marginals_, self.sites_, self._memory, self.damping)
+        damping = self.damping if damping is None else damping
+        update = visit(self._local, self.Y_, self.marginals_, self.sites_, self._memory, damping)
         marginals = self.prior_.update(update.sites)
         self.sites_, self._memory, self.marginals_ = update.sites, update.memory, marginals
         return update.non_positive, update.first_non_positive
