@@ -31,6 +31,12 @@ def test_the_loss_is_that_of_folding_the_rows_one_by_one(cli, data, tmp_path):
     np.testing.assert_array_equal(model.belief.var, belief.var)
 
 
+def test_priors_are_mixed_unless_one_is_named(cli, data, tmp_path):
+    for options, kind in (((), gf.DiagonalMixture), (("--prior-std", "a=0.5"), gf.DiagonalGaussian)):
+        assert cli("train", data, "-b", 9, "-f", tmp_path / "m", "--quiet", *options)[0] == 0
+        assert isinstance(gf.load(tmp_path / "m").belief, kind)
+
+
 def test_the_table_shows_loss_label_prediction_and_std(cli, data):
     code, out, err = cli("train", data, "-b", 9, "--prior-std", 1.0)
     lines = err.splitlines()

@@ -34,12 +34,12 @@ def train(
     Prints the progressive log loss (every row is predicted before it is learned). SIGINT and SIGTERM finish
     the current chunk and save.
     """
-    from gaussfold.cli.setting import Setting
+    from gaussfold.cli.setting import DEFAULT_PRIOR, Setting
     from gaussfold.cli.train import Job
     from gaussfold.cli.train import train as work
 
     chosen = learning.chosen()
-    setting = Setting(**chosen)
+    setting = Setting(**(chosen if "prior_stds" in chosen else DEFAULT_PRIOR | chosen))
     given = {"bits": hashing.bits, "interact": tuple(hashing.interact or ()) or None, "hash": hashing.hash}
     chosen |= {name: value for name, value in given.items() if value is not None}
     job = Job(source.paths, options.roles_of(source, table), source.skip_bad, run)
