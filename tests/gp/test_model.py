@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.datasets import make_moons
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
@@ -230,3 +231,21 @@ def test_progress_bar_when_asked(capsys):
     assert "energy" in capsys.readouterr().err
     GaussianProcess(Matern32(1.5, 0.7), lk.Bernoulli()).fit(X, BINARY, iterations=2)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("variance", [1e2, 1e4])
+def test_steps_that_swing_around_the_optimum_are_shortened(variance):
+    """Full steps of (9) end in a cycle of two here; left to itself the fit settles where small steps do."""
+    inputs, labels = make_moons(60, noise=0.3, random_state=0)
+
+    def process(**options):
+        return GaussianProcess(Matern52(variance, 1.0), "bernoulli", verbose=False, **options)
+
+    full = process().fit(inputs, labels, iterations=100).result_.history
+    assert abs(full[-1] - full[-2]) > 1.0
+    assert abs(full[-1] - full[-3]) < 1e-6 * full[-1]
+    adaptive = process().fit(inputs, labels).result_
+    assert adaptive.converged
+    assert adaptive.energy == pytest.approx(
+        process(damping=0.1, max_iter=600).fit(inputs, labels).result_.energy, abs=1e-3
+    )
