@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from matplotlib.ticker import NullFormatter
 from sklearn.utils.extmath import randomized_svd
 
 import gaussfold as gf
@@ -59,6 +60,9 @@ def fig1(context: Context) -> Result:
             ax.axhline(level, color=style.GREY, lw=1, ls=dashes, label=f"batch EM, {passes} passes")
         low_rank = kl(randomised_svd(S, p), S)
         ax.set(title=f"{name}, p = {p}", xlabel="rows seen", ylabel="KL", xscale="log", yscale="log")
+        ax.set_xticks([200, 500, 1000, 2000, 4000], ["200", "500", "1000", "2000", "4000"])
+        ax.xaxis.set_minor_formatter(NullFormatter())
+        ax.set_xlim(steps[0] * 0.9, n * 1.1)
         numbers[name] = {
             "steps": steps,
             "kl": curves,
@@ -68,7 +72,7 @@ def fig1(context: Context) -> Result:
             "features": d,
             "factors": p,
         }
-    axes[0].legend()
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
     return Result(figure, numbers)
 
 
