@@ -9,6 +9,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from scipy import sparse
 
+from gaussfold.beliefs import lowrank_options
 from gaussfold.beliefs.dense import DenseGaussian
 from gaussfold.beliefs.lowrank import LowRankGaussian
 from gaussfold.engine.lowrank import gram
@@ -44,7 +45,7 @@ class FactorGaussian:
     """
 
     def __init__(self, mean: ArrayLike, F: ArrayLike, psi: ArrayLike, *, dtype: Any = np.float64) -> None:
-        self._mean, self._F, self._psi = _checked(mean, F, psi, dtype)
+        self._mean, self._F, self._psi = lowrank_options.check_arrays(mean, F, psi, dtype, name="F", fewest=0)
         self._view: Precision | None = None
 
     @classmethod
@@ -70,10 +71,7 @@ class FactorGaussian:
             Part of the covariance's trace that goes to orthogonal random factors, in [0, 1): a start from which
             gradients can move them. Then only the trace is exact.
         """
-        if not (isinstance(dim, int | np.integer) and dim >= 1):
-            msg = f"dim={dim!r}: a whole number >= 1 is needed"
-            raise ValueError(msg)
-        check_rank(rank, int(dim))
+        lowrank_options.check_rank(rank, lowrank_options.whole("dim", dim), fewest=0)
         if not (0.0 < std < math.inf):
             msg = f"std={std!r}: a finite number > 0 is needed"
             raise ValueError(msg)
@@ -255,42 +253,6 @@ class FactorGaussian:
     absorb_stream = absorb
 
 
-def check_rank(rank: Any, dim: int) -> int:
-    """0 ≤ rank ≤ dim."""
-    if isinstance(rank, bool) or not (isinstance(rank, int | np.integer) and 0 <= rank <= dim):
-        msg = f"rank={rank!r}: a whole number from 0 to {dim}, the number of parameters, is needed"
-        raise ValueError(msg)
-    return int(rank)
-
-
 def _thin(F: Array) -> Array:
     """The same FF' with no more columns than rows."""
     return F if F.shape[1] <= F.shape[0] else np.asarray(np.linalg.qr(F.T, mode="r")).T
-
-
-def _checked(mean: ArrayLike, F: ArrayLike, psi: ArrayLike, dtype: Any) -> tuple[Array, Array, Array]:
-    kind = np.dtype(dtype)
-    if kind not in (np.dtype(np.float64), np.dtype(np.float32)):
-        msg = f"dtype={dtype!r}: allowed are numpy.float64 and numpy.float32"
-        raise ValueError(msg)
-    centre = np.array(mean, dtype=kind, ndmin=1)
-    factors = np.array(F, dtype=kind, order="C")
-    diagonal = np.array(psi, dtype=kind, ndmin=1)
-    d = centre.size
-    if centre.ndim != 1 or diagonal.shape != (d,) or factors.ndim != 2 or factors.shape[0] != d or d == 0:
-        msg = (
-            f"mean, F, psi: shapes {centre.shape}, {factors.shape}, {diagonal.shape}; "
-            "(d,), (d, p) and (d,) with d >= 1 are needed"
-        )
-        raise ValueError(msg)
-    check_rank(factors.shape[1], d)
-    for name, array in (("mean", centre), ("F", factors)):
-        if not np.isfinite(array).all():
-            msg = f"{name}: NaN or infinity found; only finite numbers are allowed"
-            raise ValueError(msg)
-    bad = ~((diagonal > 0.0) & np.isfinite(diagonal))
-    if bad.any():
-        first = int(np.argmax(bad))
-        msg = f"psi: entry {first} is {diagonal[first]}; finite numbers > 0 are allowed"
-        raise ValueError(msg)
-    return centre, factors, diagonal

@@ -89,9 +89,7 @@ class LowRankGaussian:
         **options: Any,
     ) -> Self:
         """N(mean, std² I); see :meth:`independent` for ``rng`` and the options."""
-        if not (isinstance(dim, int | np.integer) and dim >= 1):
-            msg = f"dim={dim!r}: a whole number >= 1 is needed"
-            raise ValueError(msg)
+        lowrank_options.whole("dim", dim)
         centre = np.broadcast_to(np.asarray(mean, dtype=float), (dim,))
         return cls.independent(centre, np.full(dim, std), rank, rng, **options)
 

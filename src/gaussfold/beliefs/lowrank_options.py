@@ -37,16 +37,18 @@ def check(projection: Any, inner_loops: Any, gain: Any, block_size: Any) -> Opti
     return Options(projection, whole("inner_loops", inner_loops), gain, size)
 
 
-def check_rank(rank: Any, dim: int) -> int:
-    """1 ≤ rank ≤ dim."""
-    if whole("rank", rank) > dim:
-        msg = f"rank={rank}: more factors than the {dim} parameters; 1 to {dim} are allowed"
+def check_rank(rank: Any, dim: int, fewest: int = 1) -> int:
+    """Fewest ≤ rank ≤ dim."""
+    if whole("rank", rank, fewest) > dim:
+        msg = f"rank={rank}: more factors than the {dim} parameters; {fewest} to {dim} are allowed"
         raise ValueError(msg)
     return int(rank)
 
 
-def check_arrays(mean: ArrayLike, W: ArrayLike, psi: ArrayLike, dtype: Any) -> tuple[Array, Array, Array]:
-    """Copies of the three arrays, of fitting shapes, finite, and psi positive."""
+def check_arrays(
+    mean: ArrayLike, W: ArrayLike, psi: ArrayLike, dtype: Any, name: str = "W", fewest: int = 1
+) -> tuple[Array, Array, Array]:
+    """Copies of the three arrays, of fitting shapes, finite, and psi positive; ``name`` is what W is called."""
     kind = np.dtype(dtype)
     if kind not in (np.dtype(np.float64), np.dtype(np.float32)):
         msg = f"dtype={dtype!r}: allowed are numpy.float64 and numpy.float32"
@@ -55,15 +57,16 @@ def check_arrays(mean: ArrayLike, W: ArrayLike, psi: ArrayLike, dtype: Any) -> t
     factors = np.array(W, dtype=kind, order="C")
     diagonal = np.array(psi, dtype=kind, ndmin=1)
     d = centre.size
-    if centre.ndim != 1 or diagonal.shape != (d,) or factors.ndim != 2 or factors.shape[0] != d:
+    if centre.ndim != 1 or diagonal.shape != (d,) or factors.ndim != 2 or factors.shape[0] != d or d == 0:
         msg = (
-            f"mean, W, psi: shapes {centre.shape}, {factors.shape}, {diagonal.shape}; (d,), (d, p) and (d,) are needed"
+            f"mean, {name}, psi: shapes {centre.shape}, {factors.shape}, {diagonal.shape}; "
+            "(d,), (d, p) and (d,) with d >= 1 are needed"
         )
         raise ValueError(msg)
-    check_rank(factors.shape[1], d)
-    for name, array in (("mean", centre), ("W", factors)):
+    check_rank(factors.shape[1], d, fewest)
+    for label, array in (("mean", centre), (name, factors)):
         if not np.isfinite(array).all():
-            msg = f"{name}: NaN or infinity found; only finite numbers are allowed"
+            msg = f"{label}: NaN or infinity found; only finite numbers are allowed"
             raise ValueError(msg)
     bad = ~((diagonal > 0.0) & np.isfinite(diagonal))
     if bad.any():
@@ -83,10 +86,10 @@ def share(epsilon: float | None, projection: str) -> float:
     return float(epsilon)
 
 
-def whole(name: str, value: Any) -> int:
-    """A whole number ≥ 1."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        msg = f"{name}={value!r}: a whole number >= 1 is needed"
+def whole(name: str, value: Any, fewest: int = 1) -> int:
+    """A whole number ≥ ``fewest``."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < fewest:
+        msg = f"{name}={value!r}: a whole number >= {fewest} is needed"
         raise ValueError(msg)
     return int(value)
 

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gaussfold.beliefs.factor import FactorGaussian, check_rank
+from gaussfold.beliefs.factor import FactorGaussian
+from gaussfold.beliefs.lowrank_options import check_rank
 from gaussfold.deep.batches import LogLikelihoodFunction
 from gaussfold.deep.iterates import SGDIterates
 from gaussfold.deep.method import positive
@@ -83,7 +84,7 @@ class SWAG(SGDIterates):
         self._forget()
 
     def _checked_rank(self, rank: int) -> int:
-        if check_rank(rank, self.layout.dim) < 2:
+        if check_rank(rank, self.layout.dim, fewest=0) < 2:
             msg = f"rank={rank!r}: SWAG divides by rank - 1; 2 to {self.layout.dim} are allowed"
             raise ValueError(msg)
         return int(rank)
@@ -153,7 +154,7 @@ class FactorIterates(SWAG):
         super().__init__(log_likelihood, params, rank, prior_precision, **options)
 
     def _checked_rank(self, rank: int) -> int:
-        if check_rank(rank, self.layout.dim) < 1:
+        if check_rank(rank, self.layout.dim, fewest=0) < 1:
             msg = f"rank={rank!r}: 1 to {self.layout.dim} factors are allowed"
             raise ValueError(msg)
         return int(rank)

@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gaussfold.beliefs.factor import FactorGaussian, check_rank
+from gaussfold.beliefs.factor import FactorGaussian
+from gaussfold.beliefs.lowrank_options import check_rank
 from gaussfold.deep import objective, steps
 from gaussfold.deep.batches import LogLikelihoodFunction, total
 from gaussfold.deep.draws import DRAWS
@@ -183,7 +184,7 @@ class VIFA(Method):
         seed: int = 0,
     ) -> None:
         super().__init__(log_likelihood, params, batch_size=batch_size, max_bad_steps=max_bad_steps, seed=seed)
-        self.rank = check_rank(rank, self.layout.dim)
+        self.rank = check_rank(rank, self.layout.dim, fewest=0)
         self.prior_precision = spread("prior_precision", prior_precision, self.layout, above_zero=True)
         self.prior_mean = spread("prior_mean", prior_mean, self.layout)
         self.n_samples = whole("n_samples", n_samples)

@@ -66,23 +66,26 @@ class Covariance:
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """``k(x, z)`` for all rows of X (n, d) and Z (m, d); Z = X if None."""
-        raise NotImplementedError
+        raise NotImplementedError(self._missing("__call__(X, Z)"))
 
     def diagonal(self, X: Array) -> Array:
         """``k(x, x)`` for every row."""
-        raise NotImplementedError
+        raise NotImplementedError(self._missing("diagonal(X)"))
 
     def vjp(self, X: Array, Z: Array | None, bar: Array) -> Array:
         """``Σ bar_ij ∂k(x_i, z_j)/∂log θ``, one number per hyperparameter."""
-        raise NotImplementedError
+        raise NotImplementedError(self._missing("vjp(X, Z, bar)"))
 
     def diagonal_vjp(self, X: Array, bar: Array) -> Array:
         """``Σ bar_i ∂k(x_i, x_i)/∂log θ``."""
-        raise NotImplementedError
+        raise NotImplementedError(self._missing("diagonal_vjp(X, bar)"))
 
     def input_vjp(self, X: Array, Z: Array, bar: Array) -> Array:
         """``Σ_j bar_ij ∂k(x_i, z_j)/∂x_i`` with Z held, shape of X."""
-        raise NotImplementedError
+        raise NotImplementedError(self._missing("input_vjp(X, Z, bar)"))
+
+    def _missing(self, method: str) -> str:
+        return f"{self!r} does not say {method}; define that method to use what depends on it"
 
     def state_space(self) -> StateSpace:
         """The linear stochastic differential equation with this covariance, for inputs in one column."""
