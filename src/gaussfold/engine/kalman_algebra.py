@@ -108,6 +108,33 @@ def solve(a: np.ndarray, b: np.ndarray) -> None:
 
 
 @compiled
+def factorised(V: np.ndarray, precision: np.ndarray, work: np.ndarray) -> tuple[bool, float]:
+    """``V = LL'`` and ``I + L'ΛL = RR'``, into ``work[0]`` and ``work[1]``; whether both exist, and log det R."""
+    D = V.shape[0]
+    L, R, G = work[0], work[1], work[2]
+    fine = root(V, L)
+    mul(precision, L, G)
+    for i in range(D):
+        for j in range(D):
+            R[i, j] = 0.0
+    add_turned(1.0, L, G, R)
+    half_log_det = 0.0 * V[0, 0]
+    for j in range(D):
+        R[j, j] += 1.0
+        for i in range(j, D):
+            entry = R[i, j]
+            for k in range(j):
+                entry -= R[i, k] * R[j, k]
+            if i == j:
+                fine = fine and entry.real > 0.0
+                R[j, j] = np.sqrt(entry)
+                half_log_det += 0.5 * np.log(entry)
+            else:
+                R[i, j] = entry / R[j, j]
+    return fine, half_log_det
+
+
+@compiled
 def absorb(
     V: np.ndarray, h: np.ndarray, precision: np.ndarray, shift: np.ndarray, work: np.ndarray, right: np.ndarray,
     pull: np.ndarray, weight: np.ndarray, total: np.ndarray,
@@ -118,28 +145,11 @@ def absorb(
     the posterior is positive is for the pivots of ``I + L'ΛL`` to say, ``V = LL'``, which also give the determinant.
     """
     D = h.shape[0]
-    L, R, G = work[0], work[1], work[2]
-    fine = root(V, L)
-    mul(precision, L, G)
-    for i in range(D):
-        for j in range(D):
-            R[i, j] = 0.0
-    add_turned(1.0, L, G, R)
-    for i in range(D):
-        R[i, i] += 1.0
-    for j in range(D):
-        for i in range(j, D):
-            entry = R[i, j]
-            for k in range(j):
-                entry -= R[i, k] * R[j, k]
-            if i == j:
-                fine = fine and entry.real > 0.0
-                R[j, j] = np.sqrt(entry)
-                total[0] -= 0.5 * np.log(entry)
-            else:
-                R[i, j] = entry / R[j, j]
+    G = work[2]
+    fine, half_log_det = factorised(V, precision, work)
     if not fine:
         return False
+    total[0] -= half_log_det
     mul(precision, V, G)
     for i in range(D):
         G[i, i] += 1.0
@@ -164,22 +174,9 @@ def absorb(
 def marginal(V: np.ndarray, precision: np.ndarray, work: np.ndarray, out: np.ndarray) -> None:
     """``(V⁻¹ + Λ)⁻¹ = X'X`` with ``V = LL'``, ``I + L'ΛL = RR'``, ``X = R⁻¹L'``: never indefinite."""
     D = V.shape[0]
-    L, R, G, X = work[0], work[1], work[2], work[3]
-    root(V, L)
-    mul(precision, L, G)
-    for i in range(D):
-        for j in range(D):
-            R[i, j] = 0.0
-            out[i, j] = 0.0
-    add_turned(1.0, L, G, R)
-    for i in range(D):
-        R[i, i] += 1.0
-    for j in range(D):
-        for i in range(j, D):
-            entry = R[i, j]
-            for k in range(j):
-                entry -= R[i, k] * R[j, k]
-            R[i, j] = np.sqrt(entry) if i == j else entry / R[j, j]
+    L, R, X = work[0], work[1], work[3]
+    factorised(V, precision, work)
+    out[:] = 0.0
     for j in range(D):
         for i in range(D):
             t = L[j, i]
