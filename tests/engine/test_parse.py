@@ -282,7 +282,8 @@ def textbook_csv(raw):
     return parsers.csv_rows(raw.decode(), COLUMNS, BITS)
 
 
-VW_LINES = ["1 |a x", "-1 2.5 'tag|user:2 ann:3 |ad shoes", "1 |", "| y:0.5", "0 1 0 |a b"]
+RUN = "1 |f 1 22 333 4444 55555 666666 7777777 88888888 999999999 12a 5 0 |g:0.5 10 11:2 12 13 14 15 16 17 18 19 20"
+VW_LINES = [RUN, "1 |a x", "-1 2.5 'tag|user:2 ann:3 |ad shoes", "1 |", "| y:0.5", "0 1 0 |a b"]
 SVM_LINES = ["1 3:0.5 12:1", "-1 qid:4 1:1", "0 5:2 # c"]
 CSV_LINES = ["1,2.5,x,1", "0, -3 ,y,0.5", '1,,"a ""b"" c",2', '-1,NA,"x,y",1', "1,?,,1", '"1","2","3","4"']
 CSV_LINES.append('0,1e-3,"two\r\nlines",1')

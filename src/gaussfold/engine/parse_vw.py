@@ -14,6 +14,7 @@ import numpy as np
 from gaussfold.engine.compiled import compiled
 from gaussfold.engine.lane_memory import offset, pointer
 from gaussfold.engine.murmur import murmur, murmur_short
+from gaussfold.engine.names import hash_name, is_digit, take_numbered
 from gaussfold.engine.numbers import parse_number, scan_number
 from gaussfold.engine.records import (
     BAD,
@@ -42,7 +43,7 @@ from gaussfold.engine.records import (
     close_row,
     note_bad,
 )
-from gaussfold.engine.words import digits_value, find_token_ends, load64
+from gaussfold.engine.words import find_token_ends
 
 _NEWLINE, _BLANK, _COLON, _BAR, _QUOTE = 10, 32, 58, 124, 39
 VW_ENDS = np.arange(256) <= _BLANK
@@ -103,28 +104,6 @@ def _head(
 
 
 @compiled
-def hash_name(text: Any, start: Any, stop: Any, seed: Any, digits: bool) -> Any:
-    """Hash the name of a feature; ``digits``: a name of digits is a number to add to the hash of the namespace."""
-    length = stop - start
-    word = load64(text, start)
-    if length <= 8:
-        if digits:
-            number, ok = digits_value(word, length)
-            if ok:
-                return np.uint32(seed + number)
-        return murmur_short(word, length, seed) if length < 8 else murmur(text, start, stop, seed)
-    if digits:
-        number = np.uint32(0)
-        at = start
-        while at < stop and np.uint8(text[at] - 48) <= 9:
-            number = np.uint32(number * np.uint32(10) + np.uint32(text[at] - 48))
-            at += 1
-        if at == stop:
-            return np.uint32(seed + number)
-    return murmur(text, start, stop, seed)
-
-
-@compiled
 def _features(
     text: Any,
     ends: Any,
@@ -132,6 +111,8 @@ def _features(
     mask: np.uint32,
     digits: bool,
     keep_names: bool,
+    plain: bool,
+    of_byte: Any,
     indices: Any,
     data: Any,
     raw: Any,
@@ -147,6 +128,8 @@ def _features(
     at: Any = np.int64(ends[t])
     scale = 1.0
     seed: Any = np.uint32(0)
+    opened = 0  # features before this namespace
+    runs = digits and not keep_names
     while True:
         end: Any = np.int64(ends[t])
         c = text[end]
@@ -157,15 +140,14 @@ def _features(
                 begin = end + 1
                 t += 1
                 end = np.int64(ends[t])
-                if end - begin < 8:
-                    seed = murmur_short(load64(text, begin), end - begin, np.uint32(0))
-                else:
-                    seed = murmur(text, begin, end, np.uint32(0))
-                groups[4 * n_groups] = count
-                groups[4 * n_groups + 1] = text[begin] if end > begin else _BLANK
-                groups[4 * n_groups + 2] = seed
-                groups[4 * n_groups + 3] = begin
+                seed = of_byte[text[begin]] if end - begin == 1 else murmur(text, begin, end, np.uint32(0))
+                if not plain:
+                    groups[4 * n_groups] = count
+                    groups[4 * n_groups + 1] = text[begin] if end > begin else _BLANK
+                    groups[4 * n_groups + 2] = seed
+                    groups[4 * n_groups + 3] = begin
                 n_groups += 1
+                opened = count
                 scale = 1.0
                 c = text[end]
                 if c == _COLON:
@@ -187,6 +169,18 @@ def _features(
                 at += 1
                 t += 1
             continue
+        if runs and is_digit(text[at]) and (count > opened or is_digit(text[end + 1])):  # one alone is not worth it
+            many = take_numbered(
+                text, ends, t, seed, mask, scale, offset(indices, count), offset(data, count), offset(raw, count)
+            )
+            if many:
+                count += many
+                t += many - 1
+                at = np.int64(ends[t])
+                if text[at] == _BLANK:
+                    at += 1
+                    t += 1
+                continue
         h = hash_name(text, at, end, seed, digits)
         raw[count] = h
         indices[count] = np.int32(h & mask)
@@ -225,6 +219,10 @@ def parse_vw(buffer: np.ndarray, stop: int, options: Options, rows: Rows, scratc
     digits, max_bad = options.digits, options.max_bad
     plain = not keep_names and options.interactions.shape[0] == 0
     at, lines, row, entries, base = report[POSITION], report[LINES], report[ROWS], report[ENTRIES], report[BASE]
+    hashes = np.empty(256, np.uint32)
+    for byte in range(256):
+        hashes[byte] = murmur_short(np.uint64(byte), 1, np.uint32(0))
+    of_byte = pointer(hashes)  # of names of one byte, as most namespaces have
     find_token_ends(buffer, at, stop, scratch.ends)
     t = 0  # ends[t] is the first end from ``at`` on, whenever a line begins
     while at < stop:
@@ -248,6 +246,8 @@ def parse_vw(buffer: np.ndarray, stop: int, options: Options, rows: Rows, scratc
                 mask,
                 digits,
                 keep_names,
+                plain,
+                of_byte,
                 offset(indices, entries),
                 offset(data, entries),
                 raw,

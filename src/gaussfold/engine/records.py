@@ -213,9 +213,14 @@ def add_duplicates(
 
     ``table`` holds one plus the position of an entry, counted from the beginning of the stream (``base`` is where
     this chunk begins), so entries of earlier rows are recognised by being too small and need no clearing. Most rows
-    have no duplicates: a row first stamps a small table, and only if a stamp of its own is there already the other
-    one is asked.
+    have no duplicates: slots that rise have none; else a row first stamps a small table, and only if a stamp of its own
+    is there already the other one is asked.
     """
+    falls = 0
+    for k in range(first + 1, stop):
+        falls |= indices[k] <= indices[k - 1]
+    if not falls:
+        return stop
     if stop - first <= _FEW:
         stamp = np.int32((base + first) & 0x7FFFFFFF)
         met = 0
