@@ -60,6 +60,8 @@ def absorb_logit(
     )  # fmt: skip
     p_xs, p_ms, p_vs, p_new_m, p_new_v = pointer(xs), pointer(ms), pointer(vs), pointer(new_m), pointer(new_v)
     p_gains, p_spare, p_hard = pointer(gains), pointer(spare), pointer(hard)
+    # What cells were before a row: where no time passes, that is what is taken from them.
+    p_old_m, p_old_v = (p_new_m, p_new_v) if kind != STILL else (p_ms, p_vs)
     jump = 64 // cells.itemsize
     now = clock[0]
     size = 0
@@ -77,7 +79,7 @@ def absorb_logit(
         if k == 1:
             ok = visit_one(
                 here, places, values, start, stop, label, weight, learn, kind != STILL, tiny, huge,
-                p_xs, p_ms, p_vs, p_new_m, p_new_v, p_gains, p_spare, p_hard, p_mean, p_variance, r,
+                p_xs, p_ms, p_vs, p_old_m, p_old_v, p_gains, p_spare, p_hard, p_mean, p_variance, r,
             )  # fmt: skip
         else:
             ok = visit_eight(

@@ -137,20 +137,6 @@ def pick8(typingctx: Any, array: Any, places: Any, at: Any) -> Any:  # noqa: ARG
     return Lanes(8)(array, places, types.int64), codegen
 
 
-@intrinsic
-def drop8(typingctx: Any, array: Any, places: Any, at: Any, lanes: Any) -> Any:  # noqa: ARG001
-    """Undo ``pick8``."""
-
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        data = data_of(context, builder, sig.args[0], args[0])
-        for lane in range(8):
-            place = builder.load(builder.gep(args[1], [builder.add(args[2], I64(lane))]))
-            builder.store(builder.extract_element(args[3], I32(lane)), builder.gep(data, [place]))
-        return context.get_dummy_value()
-
-    return types.none(array, places, types.int64, lanes), codegen
-
-
 def _cell(context: Any, builder: Any, sig: Any, args: Any, lane: int, last: Any) -> Any:
     """Pointer to the cell that ``indices[at + lane]`` names."""
     cells = data_of(context, builder, sig.args[0], args[0])
@@ -201,6 +187,20 @@ def scatter4(typingctx: Any, cells: Any, indices: Any, at: Any, mean: Any, varia
 def scatter4_last(typingctx: Any, cells: Any, indices: Any, at: Any, last: Any, mean: Any, variance: Any) -> Any:  # noqa: ARG001
     """Undo ``gather4_last``."""
     return types.none(cells, indices, types.int64, types.int64, mean, variance), _scatter
+
+
+@intrinsic
+def scatter8_at(typingctx: Any, cells: Any, indices: Any, places: Any, at: Any, mean: Any, variance: Any) -> Any:  # noqa: ARG001
+    """Write the cells of the features ``indices[places[at:at + 8]]``."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        for lane in range(8):
+            place = builder.load(builder.gep(args[2], [builder.add(args[3], I64(lane))]))
+            pair = builder.shuffle_vector(args[4], args[5], indices_of((lane, 8 + lane)))
+            _write(builder, _cell(context, builder, sig, (args[0], args[1], place), 0, None), pair)
+        return context.get_dummy_value()
+
+    return types.none(cells, indices, places, types.int64, mean, variance), codegen
 
 
 @intrinsic

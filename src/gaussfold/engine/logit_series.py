@@ -10,11 +10,12 @@ after which (15) and (19) are
     μᵢ += xᵢ σᵢ² · w k (y - σ(a)),    σᵢ² ← σᵢ² · 1/(1 + V σ'(a)).
 
 Let D = 1 + c Σ x² σ² and u = c xᵢ² σᵢ²/D, the feature's own share. Then k² = 1/(D (1 - u)) and V = (w/c) u/(1 - u):
-within a row both factors are functions of u alone, and for features that are known well u is small. ``row_series``
-has their Taylor series at u = 0 up to u⁵ from a single exponential; they hold to 1e-13 while u ≤ SMALL/(w/c + |a| +
-1). What is beyond is solved by itself (``solve``): Halley's steps from where the series points, the last one so small
-that its error is below rounding, carrying σ over by Taylor's series, and what Halley does not settle (a wide prior
-meeting a surprise) by the bracketed search of ``engine.logistic``.
+within a row both factors are functions of u alone, and for features that are known well u is small. ``near_series``
+has their Taylor series at u = 0 up to u³ from a single exponential, ``row_series`` goes on to u⁵; they hold to 1e-13
+while u ≤ NEAR/(w/c + |a| + 1) and SMALL/(w/c + |a| + 1). What is beyond is solved by itself (``solve``): Halley's steps
+from where the series points, the last one so small that its error is below rounding, carrying σ over by Taylor's
+series, and what Halley does not settle (a wide prior meeting a surprise) by the bracketed search of
+``engine.logistic``.
 
 The same numbers, slowly and for any rule: ``engine.rows_any``; reference twin: ``tests/reference/diagonal.py``.
 """
@@ -32,7 +33,7 @@ from gaussfold.engine.logistic import logistic_root
 from gaussfold.engine.special import sigmoid
 
 SCALE = math.pi / 8.0
-SMALL = 8e-3
+NEAR, SMALL = 6e-4, 8e-3
 ROUNDS = 8
 B1, B2, B3, B4, B5 = 0.5, 0.375, 0.3125, 0.2734375, 0.24609375
 """(1 - u)^-½ = 1 + B1 u + B2 u² + ..."""
@@ -49,10 +50,13 @@ def sigmoids(a: Any) -> Any:
 
 
 @compiled_inline
-def row_series(mean: Any, variance: Any, y: Any, w: Any) -> Any:
-    """(c/D, largest u, w k (y-σ) as 6 coefficients in u, 1/(1+Vσ') as 5 after the leading 1).
+def near_series(mean: Any, variance: Any, y: Any, w: Any) -> Any:
+    """(c/D, w/c + |a| + 1, w k (y-σ) as 4 coefficients in u, 1/(1+Vσ') as 3 after the leading 1, the rest).
 
-    With a = Σ aₙ uⁿ and E = y - σ(a) = Σ eₙ uⁿ: aₙ = a₀ Bₙ + (w/c) (e₀ + ... + eₙ₋₁), and eₙ by composition.
+    ``rest`` is what `row_series` needs.
+
+    With a = Σ aₙ uⁿ and E = y - σ(a) = Σ eₙ uⁿ: aₙ = a₀ Bₙ + (w/c) (e₀ + ... + eₙ₋₁), and eₙ by composition. Then z =
+    V σ'(a), σ' along the series times (w/c) u/(1-u), which adds up; and 1/(1+z).
     """
     d = 1.0 + SCALE * variance
     inverse = 1.0 / d
@@ -65,8 +69,6 @@ def row_series(mean: Any, variance: Any, y: Any, w: Any) -> Any:
     skew = down - up
     p2 = 0.5 * p1 * skew
     p3 = p1 * (1.0 / 6.0 - p1)
-    p4 = p1 * skew * (1.0 / 24.0 - 0.5 * p1)
-    p5 = p1 * (1.0 / 120.0 - p1 * (0.25 - p1))
     e0 = y * down - (1.0 - y) * up
     a1 = B1 * a + pull * e0
     e1 = 0.0 - p1 * a1
@@ -79,7 +81,31 @@ def row_series(mean: Any, variance: Any, y: Any, w: Any) -> Any:
     a12 = a1 * a2
     a111 = a1 * a11
     e3 = 0.0 - (p1 * a3 + (2.0 * p2) * a12 + p3 * a111)
-    sum3 = sum2 + e3
+    z1 = pull * p1
+    z2 = z1 + pull * (2.0 * p2 * a1)
+    z3 = z2 + pull * (2.0 * p2 * a2 + 3.0 * p3 * a11)
+    r1 = 0.0 - z1
+    r2 = 0.0 - (z1 * r1 + z2)
+    r3 = 0.0 - (z1 * r2 + z2 * r1 + z3)
+    wk = w * k
+    g0 = wk * e0
+    g1 = wk * (e1 + B1 * e0)
+    g2 = wk * (e2 + B1 * e1 + B2 * e0)
+    g3 = wk * (e3 + B1 * e2 + B2 * e1 + B3 * e0)
+    rest = (a, pull, p1, p2, p3, skew, wk), (e0, e1, e2, e3), (a1, a2, a3), (z1, z2, z3)
+    return share, pull + magnitude(a) + 1.0, (g0, g1, g2, g3), (r1, r2, r3), rest
+
+
+@compiled_inline
+def row_series(g: Any, r: Any, rest: Any) -> Any:
+    """Go on to 6 and 5 coefficients from what `near_series` found."""
+    (a, pull, p1, p2, p3, skew, wk), (e0, e1, e2, e3), (a1, a2, a3), (z1, z2, z3) = rest
+    r1, r2, r3 = r
+    p4 = p1 * skew * (1.0 / 24.0 - 0.5 * p1)
+    p5 = p1 * (1.0 / 120.0 - p1 * (0.25 - p1))
+    a11, a12 = a1 * a1, a1 * a2
+    a111 = a1 * a11
+    sum3 = ((e0 + e1) + e2) + e3
     a4 = B4 * a + pull * sum3
     square4 = 2.0 * (a1 * a3) + a2 * a2
     e4 = 0.0 - (p1 * a4 + p2 * square4 + (3.0 * p3) * (a11 * a2) + p4 * (a11 * a11))
@@ -87,26 +113,13 @@ def row_series(mean: Any, variance: Any, y: Any, w: Any) -> Any:
     square5 = 2.0 * (a1 * a4 + a2 * a3)
     cube5 = 3.0 * (a11 * a3 + a12 * a2)
     e5 = 0.0 - (p1 * a5 + p2 * square5 + p3 * cube5 + (4.0 * p4) * (a111 * a2) + p5 * (a111 * a11))
-    # z = V σ'(a), σ' along the series times (w/c) u/(1-u), which adds up; then 1/(1+z)
-    z1 = pull * p1
-    z2 = z1 + pull * (2.0 * p2 * a1)
-    z3 = z2 + pull * (2.0 * p2 * a2 + 3.0 * p3 * a11)
     z4 = z3 + pull * (2.0 * p2 * a3 + 6.0 * p3 * a12 + 4.0 * p4 * a111)
     z5 = z4 + pull * (2.0 * p2 * a4 + 3.0 * p3 * square4 + 12.0 * p4 * (a11 * a2) + 5.0 * p5 * (a11 * a11))
-    r1 = 0.0 - z1
-    r2 = 0.0 - (z1 * r1 + z2)
-    r3 = 0.0 - (z1 * r2 + z2 * r1 + z3)
     r4 = 0.0 - (z1 * r3 + z2 * r2 + z3 * r1 + z4)
     r5 = 0.0 - (z1 * r4 + z2 * r3 + z3 * r2 + z4 * r1 + z5)
-    wk = w * k
-    g0 = wk * e0
-    g1 = wk * (e1 + B1 * e0)
-    g2 = wk * (e2 + B1 * e1 + B2 * e0)
-    g3 = wk * (e3 + B1 * e2 + B2 * e1 + B3 * e0)
     g4 = wk * (e4 + B1 * e3 + B2 * e2 + B3 * e1 + B4 * e0)
     g5 = wk * (e5 + B1 * e4 + B2 * e3 + B3 * e2 + B4 * e1 + B5 * e0)
-    largest = SMALL / (pull + magnitude(a) + 1.0)
-    return share, largest, (g0, g1, g2, g3, g4, g5), (r1, r2, r3, r4, r5)
+    return (*g, g4, g5), (r1, r2, r3, r4, r5)
 
 
 @compiled_inline
@@ -125,6 +138,17 @@ def moved(x: Any, m: Any, v: Any, share: Any, g: Any, r: Any) -> Any:
     xv = x * v
     gain, shrink = factors(share * (x * xv), g, r)
     return m + xv * gain, v * shrink
+
+
+@compiled_inline
+def moved_near(x: Any, m: Any, v: Any, share: Any, g: Any, r: Any) -> Any:
+    """As `moved`, by the short series."""
+    g0, g1, g2, g3 = g
+    r1, r2, r3 = r
+    xv = x * v
+    u = share * (x * xv)
+    u2 = u * u
+    return m + xv * ((g0 + u * g1) + u2 * (g2 + u * g3)), v * ((1.0 + u * r1) + u2 * (r2 + u * r3))
 
 
 @compiled_inline

@@ -1,8 +1,8 @@
 """The default of sparse classification in lanes: a visit to one row, by the series and the solver of ``logit_series``.
 
-K = 1: four features side by side. K = 8: the eight components of one feature side by side. A row of features that are
-all known well is written back while it is computed, and put back as it was if a number left the range of what is
-stored. Arrays are given by pointers (``lane_memory.pointer``).
+K = 1: four features side by side. K = 8: the eight components of one feature side by side. A row is written back while
+it is computed, and put back as it was if a number left the range of what is stored. Arrays are given by pointers
+(``lane_memory.pointer``).
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ import numpy as np
 from gaussfold.engine.cells import put
 from gaussfold.engine.compiled import compiled_fused
 from gaussfold.engine.lane_memory import (
-    drop8,
     gather4,
     gather4_last,
     load4,
     load4_last,
     load8,
+    offset,
     pick8,
     scatter4,
     scatter4_last,
+    scatter8_at,
     store,
 )
 from gaussfold.engine.lanes import (
@@ -39,7 +40,7 @@ from gaussfold.engine.lanes import (
     second_half,
     total,
 )
-from gaussfold.engine.logit_series import factors, moved, row_series, solve
+from gaussfold.engine.logit_series import NEAR, SMALL, factors, moved, moved_near, near_series, row_series, solve
 
 ALL4, ALL8 = 15, 255
 
@@ -47,12 +48,13 @@ ALL4, ALL8 = 15, 255
 @compiled_fused
 def visit_one(
     cells: Any, indices: Any, data: Any, start: Any, stop: Any, y: Any, w: Any, learn: Any, taken: Any, tiny: Any,
-    huge: Any, xs: Any, ms: Any, vs: Any, new_m: Any, new_v: Any, gains: Any, spare: Any, hard: Any, mean: Any,
+    huge: Any, xs: Any, ms: Any, vs: Any, old_m: Any, old_v: Any, gains: Any, spare: Any, hard: Any, mean: Any,
     variance: Any, row: Any,
 ) -> Any:  # fmt: skip
     """Visit one row with K = 1: its marginal to ``mean[row]`` and ``variance[row]``; False if it cannot be learned.
 
-    ``taken``: the cells are in ``ms`` and ``vs`` already, time applied.
+    ``taken``: the cells are in ``ms`` and ``vs`` already, time applied; as they were they are kept in ``old_m`` and
+    ``old_v``, which are ``ms`` and ``vs`` themselves otherwise.
     """
     n = stop - start
     last = stop - 1
@@ -63,11 +65,10 @@ def visit_one(
     if n > 0:
         i = 0
         while i < whole:
-            if not taken:
-                m, v = gather4(cells, indices, start + i)
-                store(ms, i, m)
-                store(vs, i, v)
-            else:
+            m, v = gather4(cells, indices, start + i)
+            store(old_m, i, m)
+            store(old_v, i, v)
+            if taken:
                 m, v = load4(ms, i), load4(vs, i)
             x = load4(data, start + i)
             store(xs, i, x)
@@ -76,13 +77,14 @@ def visit_one(
             spread4 = spread4 + own
             top4 = larger(top4, own)
             i += 4
-        if not taken:
-            m, v = gather4_last(cells, indices, start + whole, last)
-        else:
+        m, v = gather4_last(cells, indices, start + whole, last)
+        store(old_m, whole, m)
+        store(old_v, whole, v)
+        if taken:
             m, v = load4_last(ms, whole, n - 1), load4_last(vs, whole, n - 1)
+            store(ms, whole, m)
+            store(vs, whole, v)
         x = load4_last(data, start + whole, last)
-        store(ms, whole, m)
-        store(vs, whole, v)
         store(xs, whole, x)
         own = x * x * v
         total4 = total4 + first_lanes(n - whole, x * m)
@@ -96,56 +98,52 @@ def visit_one(
         return False
     if not learn or n == 0:
         return True
-    share, largest, g, r = row_series(f, s, y, w)
+    share, steepness, g3, r3, rest = near_series(f, s, y, w)
+    top = share * peak(top4) * steepness
     wild: Any = 0
-    if not taken and share * peak(top4) <= largest:
+    if top <= NEAR:
         i = 0
         while i < whole:
-            m, v = moved(load4(xs, i), load4(ms, i), load4(vs, i), share, g, r)
+            m, v = moved_near(load4(xs, i), load4(ms, i), load4(vs, i), share, g3, r3)
             scatter4(cells, indices, start + i, m, v)
             wild |= bits_of(magnitude(m) <= huge) & bits_of(v >= tiny) ^ ALL4
             i += 4
-        m, v = moved(load4(xs, whole), load4(ms, whole), load4(vs, whole), share, g, r)
+        m, v = moved_near(load4(xs, whole), load4(ms, whole), load4(vs, whole), share, g3, r3)
         scatter4_last(cells, indices, start + whole, last, m, v)
         wild |= bits_of(magnitude(m) <= huge) & bits_of(v >= tiny) ^ ALL4
-        if wild != 0:
-            put(cells, 1, indices, start, stop, ms, vs)
-            return False
-        return True
-    n_hard = 0
-    i = 0
-    while i <= whole:
-        x, m, v = load4(xs, i), load4(ms, i), load4(vs, i)
-        xv = x * v
-        u = share * (x * xv)
-        near = bits_of(u <= largest)
-        gain, shrink = factors(u, g, r)
-        store(gains, i, gain)
-        store(new_m, i, m + xv * gain)
-        store(new_v, i, v * shrink)
-        for lane in range(4):
-            hard[n_hard] = i + lane
-            n_hard += 1 - (near >> lane & 1)
-        i += 4
-    for lane in range(8):
-        hard[n_hard + lane] = hard[0]  # the last group is filled up by repeating a feature
-    for t in range(0, n_hard, 8):
-        m, v = solve(
-            pick8(xs, hard, t), pick8(ms, hard, t), pick8(vs, hard, t), pick8(gains, hard, t), f, s, y, w, spare
-        )
-        drop8(new_m, hard, t, m)
-        drop8(new_v, hard, t, v)
-    i = 0
-    while i <= whole:
-        wild |= bits_of(magnitude(load4(new_m, i)) <= huge) & bits_of(load4(new_v, i) >= tiny) ^ ALL4
-        i += 4
+    else:
+        g, r = row_series(g3, r3, rest)
+        n_hard = 0
+        i = 0
+        while i <= whole:
+            x, m, v = load4(xs, i), load4(ms, i), load4(vs, i)
+            xv = x * v
+            u = share * (x * xv)
+            gain, shrink = factors(u, g, r)
+            m = m + xv * gain
+            v = v * shrink
+            if i < whole:
+                scatter4(cells, indices, start + i, m, v)
+            else:
+                scatter4_last(cells, indices, start + i, last, m, v)
+            near = bits_of(steepness * u <= SMALL)
+            wild |= near & (bits_of(magnitude(m) <= huge) & bits_of(v >= tiny) ^ ALL4)
+            store(gains, i, gain)
+            for lane in range(4):
+                hard[n_hard] = min(i + lane, n - 1)  # lanes too many repeat the last feature
+                n_hard += 1 - (near >> lane & 1)
+            i += 4
+        for lane in range(8):
+            hard[n_hard + lane] = hard[0]  # the last group is filled up by repeating a feature
+        for t in range(0, n_hard, 8):
+            m, v = solve(
+                pick8(xs, hard, t), pick8(ms, hard, t), pick8(vs, hard, t), pick8(gains, hard, t), f, s, y, w, spare
+            )
+            scatter8_at(cells, offset(indices, start), hard, t, m, v)
+            wild |= bits_of(magnitude(m) <= huge) & bits_of(v >= tiny) ^ ALL8
     if wild != 0:
+        put(cells, 1, indices, start, stop, old_m, old_v)
         return False
-    i = 0
-    while i < whole:
-        scatter4(cells, indices, start + i, load4(new_m, i), load4(new_v, i))
-        i += 4
-    scatter4_last(cells, indices, start + whole, last, load4(new_m, whole), load4(new_v, whole))
     return True
 
 
@@ -179,9 +177,10 @@ def visit_eight(
         return False
     if not learn:
         return True
-    share, largest, g, r = row_series(f, s, y, w)
+    share, steepness, g3, r3, rest = near_series(f, s, y, w)
+    g, r = row_series(g3, r3, rest)
     wild: Any = 0
-    if not taken and bits_of(share * top <= largest) == ALL8:
+    if not taken and bits_of(steepness * (share * top) <= SMALL) == ALL8:
         for q in range(start, stop):
             at = (q - start) * 8
             j = np.int64(indices[q]) * 16
@@ -204,7 +203,7 @@ def visit_eight(
         store(new_m, at, m + xv * gain)
         store(new_v, at, v * shrink)
         hard[n_hard] = q - start
-        n_hard += bits_of(u <= largest) != ALL8
+        n_hard += bits_of(steepness * u <= SMALL) != ALL8
     hard[n_hard] = hard[0]  # two at a time; the last may be done twice
     for t in range(0, n_hard, 2):
         q, p = hard[t], hard[t + 1]
