@@ -30,8 +30,10 @@ MAX_DIM = 2**31 - 1
 FAST = (LOGIT, NEWTON, POSTERIOR, (MARGINAL, SOLVED, CURVATURE))
 LANES = (1, 8)
 """Numbers of components that the fast loop is written for."""
-NEAR = 1 << 23
+NEAR = 1 << 20
 """Cells of fewer bytes are in the caches: asking for them ahead of time only costs."""
+LOOKED_AT, SCATTERED = 1024, 256
+"""So many entries of the rows are looked at, and are all over the memory if they lie in more cache lines than this."""
 
 
 def _repeated(cell: np.ndarray, dim: int) -> np.ndarray:
@@ -42,6 +44,15 @@ def _repeated(cell: np.ndarray, dim: int) -> np.ndarray:
     cells[:whole].reshape(-1, block.size)[:] = block.reshape(-1)
     cells[whole:] = block[: dim - whole]
     return cells
+
+
+def _far(cells: np.ndarray, indices: np.ndarray) -> bool:
+    """Whether the rows' cells are too many for the caches, and are to be asked for ahead of time."""
+    if cells.nbytes <= NEAR:
+        return False
+    some = indices[:: max(1, indices.size // LOOKED_AT)]
+    lines = some.astype(np.int64) * cells[0].nbytes >> 6
+    return np.unique(lines).size > SCATTERED
 
 
 class Cellular:
@@ -265,7 +276,7 @@ class Cellular:
         limits = (float(info.tiny), float(info.max))
         shared = (self._cells, time, log, *rows, y, weight, limits, rows.longest)
         if (code, rule, at, form) == FAST and k in LANES:
-            failed, size = absorb_logit(*shared, self._cells.nbytes > NEAR, marginals[0], marginals[1])
+            failed, size = absorb_logit(*shared, _far(self._cells, rows.indices), marginals[0], marginals[1])
         else:
             failed, size = absorb_any(*shared, marginals[0], marginals[1], program, form, sites[0], sites[1])
         return int(failed), int(size)
