@@ -18,11 +18,11 @@ from gaussfold.beliefs.cellular import Rows
 from gaussfold.engine.exponential import exp_nonpositive
 from gaussfold.types import Array
 
-POOL = 1 << 19
+POOL = 1 << 15
 TERMS = 9
-"""Of the series of q. The radius of convergence is at least π, so terms shrink like (h|z|/π)^k."""
+"""At most so many of the series of q. Its radius of convergence is at least π: terms shrink like (h|z|/π)^k."""
 NARROW = 0.25
-"""Largest h that takes the series: what it leaves out is below 1e-7 of q, the samples' own error 1/√N."""
+"""Largest h that takes the series: what it leaves out is below 1e-7 of q, the samples' own error is 1/√N."""
 
 
 class SampledVB:
@@ -95,7 +95,8 @@ def _series(a, h, sums, place, samples, c):  # type: ignore[no-untyped-def]
     h22 = 0.0
     power = 1.0
     last = place + samples
-    for k in range(TERMS - 1):
+    terms = 4 if h * h <= 0.02**2 else 6 if h * h <= 0.08**2 else TERMS  # each to below 1e-7
+    for k in range(terms - 1):
         total = -c[k]
         for i in range(k + 1):
             total += c[i] * c[k - i]
@@ -109,8 +110,8 @@ def _series(a, h, sums, place, samples, c):  # type: ignore[no-untyped-def]
         h12 -= total * next_one
         h22 -= total * second
         power *= h
-    g1 += c[TERMS - 1] * power * (sums[last, TERMS - 1] - sums[place, TERMS - 1])
-    g2 += c[TERMS - 1] * power * (sums[last, TERMS] - sums[place, TERMS])
+    g1 += c[terms - 1] * power * (sums[last, terms - 1] - sums[place, terms - 1])
+    g2 += c[terms - 1] * power * (sums[last, terms] - sums[place, terms])
     return g1, g2, h11, h12, h22
 
 
@@ -155,7 +156,7 @@ def _learn(indptr, indices, data, y, mean, std, pool, sums, places, samples, nar
                 ds = (j11 * e2 - j12 * e1) / det
                 m -= dm
                 s = max(s - ds, 0.1 * s)
-                if abs(dm) + abs(ds) < 1e-4 * s:  # Newton: what is left is of the order of the square, 1e-8 s
+                if abs(dm) + abs(ds) < 1e-3 * s:  # Newton: what is left is of the order of the square
                     break
             mean[i] = m
             std[i] = s
