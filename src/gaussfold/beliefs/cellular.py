@@ -2,7 +2,8 @@
 
 A belief over d features is one array of shape (d, 2, K) (see ``engine.cells``) and nothing else of that size, except
 one clock reading per feature once forgetting or drift is used. Until the first row is learned a prior that is the same
-for all features is a single cell.
+for all features is a single cell; after that its cells are written page by page, when a row first meets one of them
+(``beliefs.pages``).
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from typing import Any, Self
 import numpy as np
 
 from gaussfold.beliefs.coupling import Coupling, coupling_from_form, resolve_coupling
+from gaussfold.beliefs.pages import Pages
 from gaussfold.beliefs.rows import Rows, sparse_rows
 from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.dynamics import Forgetting, RandomWalk
-from gaussfold.engine.cells import FORGETS, STILL, WALKS, count_touched, list_touched, look, undo
+from gaussfold.engine.cells import FORGETS, STILL, WALKS, list_touched, look, undo
 from gaussfold.engine.diagonal import absorb_any, absorb_logit
 from gaussfold.engine.evaluate import NEWTON
 from gaussfold.engine.families import LOGIT, STUDENT_T
@@ -24,7 +26,7 @@ from gaussfold.engine.logit_scores import logit_scores
 from gaussfold.engine.mixing import any_scores, mix
 from gaussfold.engine.rows_any import CURVATURE, HEIGHT, JOINT, MARGINAL, ONE_STEP, SOLVED
 from gaussfold.engine.sites import POSTERIOR
-from gaussfold.types import Array, ArrayLike
+from gaussfold.types import Array, ArrayLike, Moments
 
 MAX_DIM = 2**31 - 1
 FAST = (LOGIT, NEWTON, POSTERIOR, (MARGINAL, SOLVED, CURVATURE))
@@ -34,14 +36,10 @@ NEAR = 1 << 23
 """Cells of fewer bytes are in the caches: asking for them ahead of time only costs."""
 
 
-def _repeated(cell: np.ndarray, dim: int) -> np.ndarray:
-    """One cell for each of dim features; in long pieces, which is much faster than cell by cell."""
-    block = np.repeat(cell, min(dim, 4096), axis=0)
-    cells = np.empty((dim, *cell.shape[1:]), cell.dtype)
-    whole = dim - dim % block.shape[0]
-    cells[:whole].reshape(-1, block.size)[:] = block.reshape(-1)
-    cells[whole:] = block[: dim - whole]
-    return cells
+def mix_moments(weights: Array, means: Array, variances: Array) -> Moments:
+    """Mean and variance of mixtures, one a row."""
+    mean = means @ weights
+    return Moments(mean, (variances + (means - mean[:, None]) ** 2) @ weights)
 
 
 class Cellular:
@@ -49,6 +47,7 @@ class Cellular:
 
     _cells: np.ndarray
     _blank: np.ndarray | None  # the cell that all features shared before any was learned
+    _pages: Pages | None  # which cells are written; None: all of them
     _dim: int
     _log_weights: Array
     _coupling: Coupling
@@ -60,7 +59,7 @@ class Cellular:
     def _start(self, cells: np.ndarray, dim: int, coupling: str | Coupling) -> None:
         k = cells.shape[2]
         self._cells, self._dim, self._coupling = cells, dim, resolve_coupling(coupling)
-        self._blank = None
+        self._blank, self._pages = None, None
         self._log_weights = np.full(k, -math.log(k))
         self._kind = STILL
         self._seen, self._clock = np.empty(0), np.zeros(1)
@@ -89,6 +88,8 @@ class Cellular:
     def _current(self, columns: np.ndarray | None = None) -> Array:
         """Cells as of now, time applied, in float64: all of them (a single one if they are all alike), or some."""
         wide = self._cells.shape[0] > 1 or self._dim == 1
+        if wide:
+            self._write(columns)
         cells = self._cells if columns is None or not wide else self._cells[columns]
         cells = cells.astype(np.float64)
         if self._kind == STILL:
@@ -102,11 +103,24 @@ class Cellular:
         variance = 1.0 / (old + new)
         return np.stack([variance * (old * cells[:, 0] + new * prior[:, 0]), variance], axis=1)
 
-    def _widen(self) -> None:
-        """Give every feature its own cell."""
+    def _widen(self, columns: np.ndarray | None = None) -> None:
+        """Give every feature a cell of its own, written for these columns (None: for all)."""
         if self._cells.shape[0] < self._dim:
             self._blank = self._cells
-            self._cells = _repeated(self._cells, self._dim)
+            self._pages = Pages(self._blank, self._dim)
+            self._cells = self._pages.cells
+        self._write(columns)
+
+    def _write(self, columns: np.ndarray | None) -> None:
+        """Write blank cells for features that no row has met."""
+        if self._pages is not None and self._pages.left:
+            self._pages.write(columns)
+
+    def moments(self, columns: ArrayLike) -> Moments:
+        """Mean and variance of some parameters, without touching the others; of a mixture, within and between."""
+        chosen = np.asarray(columns)
+        cells = np.broadcast_to(self._current(chosen), (chosen.size, *self._cells.shape[1:]))
+        return mix_moments(np.exp(self._log_weights), cells[:, 0], cells[:, 1])
 
     def touched(self) -> np.ndarray:
         """Features whose cell differs from the one all began with; all of them if they began with their own."""
@@ -114,9 +128,15 @@ class Cellular:
             return np.empty(0, np.uint32)
         if self._blank is None:
             return np.arange(self._dim, dtype=np.uint32)
-        columns = np.empty(count_touched(self._cells, self._blank) + 1, np.uint32)
-        list_touched(self._cells, self._blank, columns)
-        return columns[:-1]
+        columns = np.empty(self._count_touched(), np.uint32)
+        self._list_touched(columns)
+        return columns
+
+    def _count_touched(self) -> int:
+        return self._list_touched(np.empty(0, np.uint32))
+
+    def _list_touched(self, columns: np.ndarray) -> int:
+        return int(list_touched(self._cells, self._blank, *Pages.of(self._pages), columns))
 
     def _look(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance of x'θ per row and component."""
@@ -127,6 +147,8 @@ class Cellular:
         n, k = rows.indptr.size - 1, self._cells.shape[2]
         mean, variance = np.empty((n, k)), np.empty((n, k))
         plain = rows.plain(narrow=True)
+        if self._cells.shape[0] > 1:
+            self._write(plain.indices)
         look(self._cells, self._seen, self._clock[0], self._kind, self._prior, *plain, mean, variance)
         return mean, variance
 
@@ -135,8 +157,13 @@ class Cellular:
     def relax(self, factor: float, prior: Self) -> None:
         """1/v ← factor/v + (1-factor)/v₀, and the same for m/v: noted on the clock, applied when it is seen."""
         if factor != 1.0:
-            self._keep_time(FORGETS, prior._cells)
+            self._keep_time(FORGETS, prior._all_cells())
             self._clock[0] -= math.log(factor)
+
+    def _all_cells(self) -> np.ndarray:
+        """Cells, all of them written (or the one that all features share)."""
+        self._write(None)
+        return self._cells
 
     def diffuse(self, variance: float) -> None:
         """V ← v + variance: noted on the clock, applied when a feature is next seen."""
@@ -153,14 +180,14 @@ class Cellular:
             raise ValueError(msg)
         if self._kind != STILL:
             self._cells = np.broadcast_to(self._current(), (self._dim, *self._cells.shape[1:])).astype(self.dtype)
-            self._blank = None
+            self._blank, self._pages = None, None
         self._kind = kind
         self._prior = prior.copy() if kind == FORGETS else self._prior
         self._seen, self._clock = np.zeros(self._dim), np.zeros(1)
 
     def _rate(self, dynamics: Forgetting | RandomWalk | None) -> float:
         if isinstance(dynamics, Forgetting) and dynamics.factor != 1.0:
-            self._keep_time(FORGETS, dynamics.prior._cells)
+            self._keep_time(FORGETS, dynamics.prior._all_cells())
             return -math.log(dynamics.factor)
         if isinstance(dynamics, RandomWalk):
             self._keep_time(WALKS, self._prior)
@@ -206,7 +233,7 @@ class Cellular:
         self._check(program)
         if y.size == 0:
             return Trace.empty(0)
-        self._widen()
+        self._widen(rows.indices)
         rate = self._rate(dynamics)
         clock, log_weights = self._clock[0], self._log_weights.copy()
         # Where the cells are fewer than the entries of these rows a copy of them is the cheaper log.
@@ -310,24 +337,23 @@ class Cellular:
         return {name: array.copy() for name, array in arrays.items()} if copy else arrays
 
     def _cell_state(self) -> dict[str, np.ndarray]:
-        if self._blank is None or 2 * count_touched(self._cells, self._blank) >= self._dim:
-            return {"cells": self._cells} | ({} if self._blank is None else {"blank": self._blank})
+        if self._blank is None or 2 * self._count_touched() >= self._dim:
+            return {"cells": self._all_cells()} | ({} if self._blank is None else {"blank": self._blank})
         columns = self.touched()
         return {"cells": self._cells[columns], "touched": columns, "blank": self._blank}
 
     @classmethod
-    def from_state(cls, state: dict[str, np.ndarray]) -> Self:
-        """The belief of :meth:`state`, bit for bit."""
+    def from_state(cls, state: dict[str, np.ndarray], *, copy: bool = True) -> Self:
+        """The belief of :meth:`state`, bit for bit; ``copy=False`` takes the arrays over."""
         self = cls.__new__(cls)
         form = tuple(int(part) for part in state["coupling"])
-        cells, dim = state["cells"], int(state["dim"][0])
-        if "touched" in state:
-            some, cells = cells, _repeated(state["blank"], dim)
-            cells[state["touched"]] = some
-        else:
-            cells = cells.copy()
-        self._start(cells, dim, coupling_from_form(form))  # type: ignore[arg-type]
-        if "blank" in state:
+        sparsely = "touched" in state
+        cells = state["blank"] if sparsely else state["cells"]
+        self._start(cells.copy() if copy else cells, int(state["dim"][0]), coupling_from_form(form))  # type: ignore[arg-type]
+        if sparsely:
+            self._widen(state["touched"])
+            self._cells[state["touched"]] = state["cells"]
+        elif "blank" in state:
             self._blank = state["blank"].copy()
         self._log_weights[:] = state["log_weights"]
         if "kind" in state:

@@ -31,7 +31,7 @@ def summarise(model: StreamModel, before: Array, run: Run, skipped: int, seconds
         "model": run.final,
     }
     if not run.test_only:
-        used = int(model.used().sum())
+        used = model.used().size
         summary |= {"slots_used": used, "collision_rate": round(collision_rate(used, model.reading.bits), 6)}
     summary["prior_std"] = model.setting.prior_std
     if model.setting.prior_std == AUTO:
