@@ -206,6 +206,32 @@ def test_help_imports_nothing_heavy(args):
     assert b"Exit codes" in done.stdout or args[-1] != "--help"
 
 
+def test_training_imports_only_what_it_needs(tmp_path):
+    """Start-up is imports; Numba brings scipy.linalg with it."""
+    (tmp_path / "d.vw").write_bytes(clicks(50))
+    heavy = [
+        "sklearn",
+        "scipy.special",
+        "scipy.sparse",
+        "scipy.stats",
+        "pandas",
+        "pyarrow",
+        "rich",
+        "jax",
+        "matplotlib",
+    ]
+    code = (
+        "import sys\nfrom gaussfold.cli import main\ntry:\n    main()\n"
+        f"finally:\n    print([m for m in {heavy} if m in sys.modules])"
+    )
+    args = ["train", tmp_path / "d.vw", "-b", 12, "-f", tmp_path / "m", "--quiet"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, args)], env=ENVIRONMENT, capture_output=True, text=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
+
+
 def test_tables_are_read_alike_from_csv_and_parquet(cli, tmp_path):
     pl = pytest.importorskip("polars")
     rng = np.random.default_rng(3)
