@@ -37,6 +37,17 @@ def test_priors_are_mixed_unless_one_is_named(cli, data, tmp_path):
         assert isinstance(gf.load(tmp_path / "m").belief, kind)
 
 
+def test_a_best_prior_at_the_end_of_the_grid_is_told(cli, tmp_path):
+    """Labels that one huge weight explains: the widest prior wins."""
+    raw = b"".join(b"%d |u x:%g\n" % (k % 2, 0.1 * (2 * (k % 2) - 1)) for k in range(2000))
+    code, _, err = cli("train", "-b", 10, stdin=raw)
+    assert code == 0
+    assert "; the largest that is tried, --prior-std takes others)" in err
+    code, _, err = cli("train", "-b", 10, stdin=clicks(3000))
+    assert "prior std" in err
+    assert "that is tried" not in err
+
+
 def test_the_table_shows_loss_label_prediction_and_std(cli, data):
     code, out, err = cli("train", data, "-b", 9, "--prior-std", 1.0)
     lines = err.splitlines()
@@ -133,6 +144,24 @@ def test_checkpoints_come_after_exactly_n_examples_and_do_not_change_the_model(c
     same_model(tmp_path / "plain", tmp_path / "often")
     cli("train", data, "-b", 8, "-f", tmp_path / "timed", "--quiet", "--keep-names", "--checkpoint-seconds", 1e-6)
     same_model(tmp_path / "plain", tmp_path / "timed")
+
+
+def test_the_short_flags_of_vowpal_wabbit(cli, data, tmp_path):
+    model, predictions = tmp_path / "m", tmp_path / "p.csv"
+    options = ("-b", 12, "-q", "us", "--passes", 2, "--quiet")
+    assert cli("train", "-d", data, "-f", model, *options)[0] == 0
+    assert cli("train", data, "--final", tmp_path / "long", "--bits", 12, "--interact", "us", *options[4:])[0] == 0
+    same_model(model, tmp_path / "long")
+    loaded = gf.load(model)
+    assert (loaded.reading.bits, loaded.reading.interact, loaded.examples) == (12, ("us",), 6000)
+    before = model.read_bytes()
+    code, out, _ = cli("train", "-d", data, "-i", model, "-t", "-p", predictions, "--quiet", "--json")
+    assert code == 0
+    assert model.read_bytes() == before
+    assert (last_json(out)["examples"], last_json(out)["learned"]) == (3000, 0)
+    code, out, _ = cli("predict", "-d", data, "-i", model)
+    assert code == 0
+    assert out == predictions.read_text()
 
 
 def test_passes_are_the_file_twice(cli, data, tmp_path):

@@ -29,7 +29,7 @@ def inspect(path: str, top: int, as_json: bool) -> int:
         for name in ("feature", "mean", "std", "mean/std"):
             table.add_column(name, justify="left" if name == "feature" else "right")
         for row in document[title]:
-            table.add_row(row["feature"], f"{row['mean']:.4f}", f"{row['std']:.4f}", f"{row['mean'] / row['std']:.1f}")
+            table.add_row(row["feature"], f"{row['mean']:.4g}", f"{row['std']:.4g}", f"{row['mean'] / row['std']:.1f}")
         console.print(table)
     return 0
 
