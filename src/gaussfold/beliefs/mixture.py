@@ -7,7 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from gaussfold.beliefs.cellular import Cellular, mix_moments
+from gaussfold.beliefs.cell_store import mix_moments
+from gaussfold.beliefs.cellular import Cellular
 from gaussfold.beliefs.coupling import Coupling
 from gaussfold.beliefs.diagonal import DiagonalGaussian, check_dim
 from gaussfold.beliefs.rows import sparse_rows
