@@ -114,7 +114,7 @@ def draw(ax: Any, found: dict[str, Any], title: str, label_y: bool = True) -> No
     ax.set(xscale="log", title=title, xlabel="examples t", ylim=(0, max(min(1.1 * top, 6 * best), 1e-3)))
     lower_bound = 0.5 * found["stream"]["dim"]
     if lower_bound < ax.get_ylim()[1]:
-        ax.axhline(lower_bound, color=LIGHT, lw=1.2, zorder=0, label="½ per weight (lower bound)")
+        ax.axhline(lower_bound, color=LIGHT, lw=1.2, zorder=0, label="½ per weight (as t grows)")
     if label_y:
         ax.set_ylabel("regret / log t")
 
@@ -127,7 +127,7 @@ def draw_table(ax: Any, found: dict[str, Any], paper: dict[str, float], title: s
         ax.barh(k, numbers["r_T"], 0.6, color=METHODS[name].color)
         right = max(numbers["r_T"], paper.get(name, 0.0) if at_paper_size else 0.0)
         cost = numbers["seconds"] * 1e6 / found["examples"]
-        ax.text(right, k, f"   {numbers['r_T']:.1f}   ({cost:.3g} s per million)", va="center", fontsize=8.5)
+        ax.text(right, k, f"   {numbers['r_T']:.1f}   ({cost:.2g} s per million)", va="center", fontsize=8.5)
         if name in paper and at_paper_size:
             ax.plot(paper[name], k, marker="D", ms=5, color="black", ls="none", label="the paper's")
     handles, labels = ax.get_legend_handles_labels()
