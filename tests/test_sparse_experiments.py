@@ -4,9 +4,11 @@ import math
 
 import numpy as np
 import pytest
+from experiments.registry import Context
 from experiments.sparse import regret
-from experiments.sparse.baselines import SampledVB
+from experiments.sparse.keeping import kept
 from experiments.sparse.learners import METHODS
+from experiments.sparse.sampled_vb import SampledVB
 from experiments.sparse.streams import Stream
 
 from tests.reference import diagonal as paper
@@ -56,6 +58,30 @@ def test_sampled_vb_approaches_the_exact_one():
     for i, (mean, variance) in paper.marginal_vb([0.0] * 10, [0.49] * 10, row, 1 if chunk.y[0] else -1).items():
         assert learner.mean[i] == pytest.approx(mean, abs=2e-3)
         assert learner.std[i] ** 2 == pytest.approx(variance, rel=5e-3)
+
+
+def test_sampled_vb_by_series_is_the_direct_sum():
+    (chunk,) = Stream(40, 8, 1.0).chunks(3000, seed=7)
+    series, direct = SampledVB(40, 1.7, 100), SampledVB(40, 1.7, 100, narrow=0.0)
+    np.testing.assert_allclose(series.learn(chunk.rows, chunk.y), direct.learn(chunk.rows, chunk.y), atol=1e-6)
+    np.testing.assert_allclose(series.mean, direct.mean, atol=1e-6)
+    np.testing.assert_allclose(series.std, direct.std, rtol=1e-6)
+    assert direct.std.max() < 0.25  # so that the series did most of the work
+
+
+def test_what_is_kept_is_not_computed_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = []
+
+    def compute(names):
+        asked.append(names)
+        return {name: len(name) for name in names}
+
+    assert kept(Context(), (1, "x"), ["sgd", "adf"], compute) == {"sgd": 3, "adf": 3}
+    assert kept(Context(), (1, "x"), ["adf", "gauss"], compute) == {"adf": 3, "gauss": 5}
+    assert kept(Context(), (2, "x"), ["adf"], compute) == {"adf": 3}
+    assert kept(Context(quick=True), (1, "x"), ["adf"], compute) == {"adf": 3}
+    assert asked == [["sgd", "adf"], ["gauss"], ["adf"], ["adf"]]
 
 
 def test_regret_is_counted_from_the_true_weights():

@@ -10,7 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 
 import gaussfold as gf
-from experiments.sparse.baselines import AdaGrad, SampledVB
+from experiments.sparse.baselines import AdaGrad
+from experiments.sparse.sampled_vb import SampledVB
 from experiments.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from gaussfold.beliefs import Joint, Marginal
 from gaussfold.beliefs.cellular import Rows
@@ -64,7 +65,6 @@ class Method:
     make: Callable[..., Learner]
     color: str
     dashes: Any
-    slow: int = 1  # how many times fewer examples it is given
 
     def candidates(self, name: str, std: float) -> list[dict[str, float]]:
         """Settings to choose from where the true weights have this standard deviation."""
@@ -86,7 +86,7 @@ METHODS: dict[str, Method] = {
     "sgd": Method("SGD (AdaGrad, power tuned)", ("rate", "power", "start"), AdaGrad, ORANGE, (0, (5, 2))),
     "sgd-root": Method("SGD (AdaGrad)", ("rate",), AdaGrad, GREY, (0, (5, 2))),
     "adf": Method("ADF", _PRIOR, ClosedFormADF, GREEN, (0, (1.2, 1.2))),
-    "adf-exact": Method("ADF, exact moments", _PRIOR, lambda d, s: Belief(_JOINT(d, s), "ep", "prior"), GREEN, "-", 4),
+    "adf-exact": Method("ADF, exact moments", _PRIOR, lambda d, s: Belief(_JOINT(d, s), "ep", "prior"), GREEN, "-"),
     "dimgauss": Method("DimGauss", _PRIOR, lambda d, s: Belief(_JOINT(d, s), "newton"), SKY, (0, (5, 1.5, 1, 1.5))),
     "gauss": Method("Gauss (marginal)", _PRIOR, lambda d, s: Belief(_SOLVED(d, s), "newton"), BLUE, "-"),
     "forgetting": Method(
@@ -100,14 +100,18 @@ METHODS: dict[str, Method] = {
     "auto": Method(
         "Gauss, 8 priors mixed", (), lambda d: Belief(gf.DiagonalMixture.isotropic(d), "newton"), PURPLE, (0, (3, 2))
     ),
-    "vb100": Method("VB, 100 samples", _PRIOR, lambda d, s: SampledVB(d, s, 100), VERMILION, "-", 4),
-    "vb1000": Method("VB, 1000 samples", _PRIOR, lambda d, s: SampledVB(d, s, 1000), YELLOW, "-", 40),
+    "vb100": Method("VB, 100 samples", _PRIOR, lambda d, s: SampledVB(d, s, 100), VERMILION, "-"),
+    "vb1000": Method("VB, 1000 samples", _PRIOR, lambda d, s: SampledVB(d, s, 1000), YELLOW, "-"),
 }
 GRIDS: dict[str, list[tuple[float, ...]]] = {
     "sgd": [
         *((rate, 0.5, start) for rate in (0.1, 0.2, 0.4, 0.8) for start in (0.0, 10.0)),
         *((rate, 0.75, start) for rate in (0.4, 0.8, 1.6) for start in (1.0, 10.0)),
-        *((rate, 1.0, start) for rate in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0) for start in (1.0, 3.0, 10.0, 30.0, 100.0)),
+        *(
+            (rate, 1.0, start)
+            for rate in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+            for start in (1.0, 3.0, 10.0, 30.0, 100.0)
+        ),
     ],
     "sgd-root": [(rate,) for rate in (0.1, 0.15, 0.2, 0.3, 0.5)],
     "adf": [(0.5,), (1.0,), (2.0,), (4.0,)],

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from experiments.registry import Context
+from experiments.sparse.keeping import kept
 from experiments.sparse.learners import METHODS, Learner
 from experiments.sparse.streams import Stream
 from experiments.style import LIGHT
@@ -39,55 +40,64 @@ def run(learners: Sequence[Learner], stream: Stream, n: int, seed: int) -> list[
     return [(np.concatenate(curve), float(spent)) for curve, spent in zip(curves, seconds, strict=True)]
 
 
-def tune(name: str, stream: Stream, n: int, seed: int = 100) -> dict[str, float]:
-    """Return the method's setting with the least regret on n examples of another stream.
+def tune(names: Sequence[str], stream: Stream, n: int, seed: int = 100) -> dict[str, dict[str, float]]:
+    """Return each method's setting with the least regret on n examples of another stream.
 
-    The best rate and prior depend on the horizon, so the last choice, among five, is made at full length; which five
+    The best rate and prior depend on the horizon, so the last choice, among four, is made at full length; which four
     is seen on a tenth of it.
     """
-    settings = METHODS[name].candidates(name, stream.std)
-    for size, keep in ((max(n // 10, 1000), 5), (n, 1)):
-        if len(settings) <= keep:
-            continue
-        runs = run([METHODS[name].make(stream.dim, *setting.values()) for setting in settings], stream, size, seed)
-        final = np.array([curve[-1] for curve, _ in runs])
-        settings = [settings[k] for k in np.argsort(np.where(np.isnan(final), np.inf, final), kind="stable")[:keep]]
-    return settings[0]
+    left = {name: METHODS[name].candidates(name, stream.std) for name in names}
+    for size, keep in ((max(n // 10, 1000), 4), (n, 1)):
+        tried = [(name, setting) for name in names if len(left[name]) > keep for setting in left[name]]
+        final: dict[str, list[float]] = {name: [] for name in names}
+        for together in _groups(tried, stream):
+            learners = [METHODS[name].make(stream.dim, *setting.values()) for name, setting in together]
+            for (name, _), (curve, _) in zip(together, run(learners, stream, size, seed), strict=True):
+                final[name].append(math.inf if math.isnan(curve[-1]) else curve[-1])
+        for name, losses in final.items():
+            if losses:
+                left[name] = [left[name][k] for k in np.argsort(losses, kind="stable")[:keep]]
+    return {name: settings[0] for name, settings in left.items()}
+
+
+def _groups(items: Sequence[Any], stream: Stream) -> Iterator[Sequence[Any]]:
+    """As many learners side by side as fit into a gigabyte: a stream is drawn once for all of them."""
+    size = max(1, 2**26 // stream.dim)
+    return (items[k : k + size] for k in range(0, len(items), size))
 
 
 def compare(stream: Stream, names: list[str], context: Context, n: int, seeds: int, title: str) -> dict[str, Any]:
     """Run the methods over several streams of one law; tuning happens on a stream of its own."""
-    found: dict[str, Any] = {"stream": stream.numbers(), "examples": n, "methods": {}}
-    for name in context.track(names, title):
-        method = METHODS[name]
-        size = max(n // method.slow, min(n, 2000))
-        setting = tune(name, stream, size)
-        runs = [
-            run([method.make(stream.dim, *setting.values())], stream, size, seed)[0] for seed in range(1, seeds + 1)
-        ]
-        regret = np.mean([curve for curve, _ in runs], axis=0)
-        marks = checkpoints(size)
+    settings = kept(context, (stream, n, "settings"), names, lambda missing: tune(missing, stream, n))
+    runs = [
+        kept(context, (stream, n, seed), names, lambda missing, seed=seed: _runs(missing, settings, stream, n, seed))
+        for seed in context.track(range(1, seeds + 1), title)
+    ]
+    marks = checkpoints(n)
+    found: dict[str, Any] = {"stream": stream.numbers(), "examples": n, "seeds": seeds, "methods": {}}
+    for name in names:
+        regret = np.array([each[name]["regret"] for each in runs])
         found["methods"][name] = {
-            "label": method.label if size == n else f"{method.label} (first {size:,})",
-            "setting": setting,
-            "examples": size,
-            "seconds": float(np.mean([seconds for _, seconds in runs])),
+            "label": METHODS[name].label,
+            "setting": settings[name],
+            "seconds": float(np.mean([each[name]["seconds"] for each in runs])),
             "t": marks,
-            "regret_over_log_t": regret / np.log(marks),
-            "r_T": float(regret[-1] / math.log(size)),
-            "r_T_each": [float(curve[-1] / math.log(size)) for curve, _ in runs],
+            "regret_over_log_t": regret.mean(axis=0) / np.log(marks),
+            "r_T": float(regret[:, -1].mean() / math.log(n)),
+            "r_T_each": regret[:, -1] / math.log(n),
         }
-    _level(found, n)
     return found
 
 
-def _level(found: dict[str, Any], n: int) -> None:
-    """Beside a method that was given fewer examples, note where the marginal method stood at that point."""
-    marginal = found["methods"].get("gauss")
-    for numbers in found["methods"].values():
-        if marginal is not None and numbers["examples"] < n:
-            at = int(np.searchsorted(marginal["t"], numbers["examples"], side="right")) - 1
-            numbers["marginal_at_the_same_t"] = float(marginal["regret_over_log_t"][max(at, 0)])
+def _runs(
+    names: Sequence[str], settings: dict[str, dict[str, float]], stream: Stream, n: int, seed: int
+) -> dict[str, dict[str, Any]]:
+    found = {}
+    for together in _groups(names, stream):
+        learners = [METHODS[name].make(stream.dim, *settings[name].values()) for name in together]
+        for name, (curve, seconds) in zip(together, run(learners, stream, n, seed), strict=True):
+            found[name] = {"regret": curve.tolist(), "seconds": seconds}
+    return found
 
 
 def draw(ax: Any, found: dict[str, Any], title: str, label_y: bool = True) -> None:
@@ -104,21 +114,21 @@ def draw(ax: Any, found: dict[str, Any], title: str, label_y: bool = True) -> No
     ax.set(xscale="log", title=title, xlabel="examples t", ylim=(0, max(min(1.1 * top, 6 * best), 1e-3)))
     lower_bound = 0.5 * found["stream"]["dim"]
     if lower_bound < ax.get_ylim()[1]:
-        ax.axhline(lower_bound, color=LIGHT, lw=1.2, zorder=0, label="½ per weight (lower bound)")
+        ax.axhline(lower_bound, color=LIGHT, lw=1.2, zorder=0, label="½ per weight (as t grows)")
     if label_y:
         ax.set_ylabel("regret / log t")
 
 
 def draw_table(ax: Any, found: dict[str, Any], paper: dict[str, float], title: str) -> None:
     """Table 1 as bars: r_T and processor seconds per million examples, with the paper's r_T as a mark."""
-    names = list(found["methods"])
+    names, at_paper_size = list(found["methods"]), found["examples"] == 1_000_000
     for k, name in enumerate(names):
         numbers = found["methods"][name]
         ax.barh(k, numbers["r_T"], 0.6, color=METHODS[name].color)
-        cost = numbers["seconds"] * 1e6 / numbers["examples"]
-        right = max(numbers["r_T"], paper.get(name, 0.0) if found["examples"] == numbers["examples"] else 0.0)
-        ax.text(right, k, f"   {numbers['r_T']:.1f}   ({cost:.3g} s per million)", va="center", fontsize=8.5)
-        if name in paper and found["examples"] == numbers["examples"]:
+        right = max(numbers["r_T"], paper.get(name, 0.0) if at_paper_size else 0.0)
+        cost = numbers["seconds"] * 1e6 / found["examples"]
+        ax.text(right, k, f"   {numbers['r_T']:.1f}   ({cost:.2g} s per million)", va="center", fontsize=8.5)
+        if name in paper and at_paper_size:
             ax.plot(paper[name], k, marker="D", ms=5, color="black", ls="none", label="the paper's")
     handles, labels = ax.get_legend_handles_labels()
     ax.legend(handles[:1], labels[:1], loc="lower right")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from gaussfold.protocols import Likelihood
 from gaussfold.types import Array, ArrayLike
@@ -37,7 +37,7 @@ def check(
     sample_weight
         Power of each row's likelihood: finite, not negative; ``None`` is all ones.
     """
-    rows = sparse.csr_matrix(X, dtype=float) if sparse.issparse(X) else np.asarray(X, dtype=float)
+    rows = scipy.sparse.csr_matrix(X, dtype=float) if scipy.sparse.issparse(X) else np.asarray(X, dtype=float)
     if rows.ndim != 2 or rows.shape[1] != dim:
         msg = f"X: shape {rows.shape}; (n, {dim}) is needed, one column per parameter of the belief"
         raise ValueError(msg)
@@ -65,10 +65,10 @@ def observe(
 
 
 def _check_finite(rows: Any) -> None:
-    values = rows.data if sparse.issparse(rows) else rows
+    values = rows.data if scipy.sparse.issparse(rows) else rows
     if not np.isfinite(values).all():
-        dense = rows.tocoo() if sparse.issparse(rows) else rows
-        if sparse.issparse(rows):
+        dense = rows.tocoo() if scipy.sparse.issparse(rows) else rows
+        if scipy.sparse.issparse(rows):
             row = int(dense.row[~np.isfinite(dense.data)].min())
         else:
             row = int(np.argmax(~np.isfinite(dense).all(axis=1)))

@@ -253,7 +253,7 @@ def _read(file: Path) -> tuple[str, Arrays]:
             if _KEY not in metadata:
                 raise _refusal(file, f"a safetensors file without {_KEY!r} in its metadata", _OTHER_FILE)
             names = list(content.keys())
-            arrays = {name: np.array(content.get_tensor(name), order="C") for name in names}
+            arrays = {name: np.require(content.get_tensor(name), requirements=["C", "W"]) for name in names}
     except SafetensorError as error:
         raise _refusal(file, f"truncated, damaged or no safetensors file ({error})", _RESTORE) from error
     return metadata[_KEY], arrays

@@ -37,6 +37,17 @@ def test_priors_are_mixed_unless_one_is_named(cli, data, tmp_path):
         assert isinstance(gf.load(tmp_path / "m").belief, kind)
 
 
+def test_a_best_prior_at_the_end_of_the_grid_is_told(cli, tmp_path):
+    """Labels that one huge weight explains: the widest prior wins."""
+    raw = b"".join(b"%d |u x:%g\n" % (k % 2, 0.1 * (2 * (k % 2) - 1)) for k in range(2000))
+    code, _, err = cli("train", "-b", 10, stdin=raw)
+    assert code == 0
+    assert "; the largest that is tried, --prior-std takes others)" in err
+    code, _, err = cli("train", "-b", 10, stdin=clicks(3000))
+    assert "prior std" in err
+    assert "that is tried" not in err
+
+
 def test_the_table_shows_loss_label_prediction_and_std(cli, data):
     code, out, err = cli("train", data, "-b", 9, "--prior-std", 1.0)
     lines = err.splitlines()
@@ -135,6 +146,24 @@ def test_checkpoints_come_after_exactly_n_examples_and_do_not_change_the_model(c
     same_model(tmp_path / "plain", tmp_path / "timed")
 
 
+def test_the_short_flags_of_vowpal_wabbit(cli, data, tmp_path):
+    model, predictions = tmp_path / "m", tmp_path / "p.csv"
+    options = ("-b", 12, "-q", "us", "--passes", 2, "--quiet")
+    assert cli("train", "-d", data, "-f", model, *options)[0] == 0
+    assert cli("train", data, "--final", tmp_path / "long", "--bits", 12, "--interact", "us", *options[4:])[0] == 0
+    same_model(model, tmp_path / "long")
+    loaded = gf.load(model)
+    assert (loaded.reading.bits, loaded.reading.interact, loaded.examples) == (12, ("us",), 6000)
+    before = model.read_bytes()
+    code, out, _ = cli("train", "-d", data, "-i", model, "-t", "-p", predictions, "--quiet", "--json")
+    assert code == 0
+    assert model.read_bytes() == before
+    assert (last_json(out)["examples"], last_json(out)["learned"]) == (3000, 0)
+    code, out, _ = cli("predict", "-d", data, "-i", model)
+    assert code == 0
+    assert out == predictions.read_text()
+
+
 def test_passes_are_the_file_twice(cli, data, tmp_path):
     cli("train", data, "-b", 8, "-f", tmp_path / "passes", "--passes", 2, "--quiet")
     cli("train", data, data, "-b", 8, "-f", tmp_path / "twice", "--quiet")
@@ -204,6 +233,32 @@ def test_help_imports_nothing_heavy(args):
     assert done.returncode == 0, done.stderr
     assert done.stderr.decode().splitlines()[-1] == "[]"
     assert b"Exit codes" in done.stdout or args[-1] != "--help"
+
+
+def test_training_imports_only_what_it_needs(tmp_path):
+    """Start-up is imports; Numba brings scipy.linalg with it."""
+    (tmp_path / "d.vw").write_bytes(clicks(50))
+    heavy = [
+        "sklearn",
+        "scipy.special",
+        "scipy.sparse",
+        "scipy.stats",
+        "pandas",
+        "pyarrow",
+        "rich",
+        "jax",
+        "matplotlib",
+    ]
+    code = (
+        "import sys\nfrom gaussfold.cli import main\ntry:\n    main()\n"
+        f"finally:\n    print([m for m in {heavy} if m in sys.modules])"
+    )
+    args = ["train", tmp_path / "d.vw", "-b", 12, "-f", tmp_path / "m", "--quiet"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, args)], env=ENVIRONMENT, capture_output=True, text=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "[]\n"), done.stderr
 
 
 def test_tables_are_read_alike_from_csv_and_parquet(cli, tmp_path):

@@ -47,6 +47,58 @@ def test_a_malformed_line_stops_with_file_and_line_and_keeps_what_was_learned(cl
     assert learned(tmp_path / "m") == 70
 
 
+def test_how_lines_end_and_what_stands_around_them_does_not_matter(cli, tmp_path):
+    plain = clicks(40)
+    variants = {
+        "crlf": plain.replace(b"\n", b"\r\n"),
+        "empty lines": b"\n\n" + plain.replace(b"\n", b"\n\n"),
+        "no final newline": plain.removesuffix(b"\n"),
+        "byte order mark": b"\xef\xbb\xbf" + plain,
+    }
+    (tmp_path / "plain.vw").write_bytes(plain)
+    assert cli("train", tmp_path / "plain.vw", *OPTIONS, "-f", tmp_path / "plain")[0] == 0
+    for name, raw in variants.items():
+        (tmp_path / f"{name}.vw").write_bytes(raw)
+        assert cli("train", tmp_path / f"{name}.vw", *OPTIONS, "-f", tmp_path / name)[0] == 0, name
+        same_model(tmp_path / name, tmp_path / "plain")
+
+
+def test_a_feature_that_stands_twice_in_a_line_adds(cli, tmp_path):
+    for name, line in (("twice", b"1 |u x:0.5 y x:0.7 x\n"), ("once", b"1 |u x:2.2 y\n")):
+        assert cli("train", *OPTIONS, "-f", tmp_path / name, stdin=5 * line)[0] == 0
+    twice, once = (gf.load(tmp_path / name).belief for name in ("twice", "once"))
+    np.testing.assert_allclose(twice.mean, once.mean, rtol=1e-14)
+    np.testing.assert_allclose(twice.var, once.var, rtol=1e-14)
+    np.testing.assert_array_equal(twice.touched(), once.touched())
+
+
+@pytest.mark.parametrize("raw", [None, b"", b"bad\n1 |u x\n"])
+def test_a_run_that_learns_nothing_does_not_replace_a_model(cli, tmp_path, raw):
+    data, target = tmp_path / "d.vw", tmp_path / "m"
+    assert cli("train", *OPTIONS, "-f", target, stdin=clicks(30))[0] == 0
+    before = target.read_bytes()
+    if raw is not None:
+        data.write_bytes(raw)
+    code, out, err = cli("train", data, *OPTIONS, "-f", target, "--json")
+    if raw == b"":  # an empty file is no error: the model of nothing is what was asked for
+        assert (code, learned(target)) == (0, 0)
+        return
+    assert code == 3
+    assert "what was learned" not in err
+    assert target.read_bytes() == before
+    if raw is not None:
+        assert last_json(out)["model"] is None
+
+
+def test_a_table_of_tabs_that_is_read_as_csv_is_told_apart(cli, tmp_path):
+    data = tmp_path / "d.csv"
+    data.write_text("1\t2\tx\t4\n0\t3\ty\t5\n")
+    code, _, err = cli("train", data)
+    assert code == 3
+    assert "; fields look separated by tabs: --separator tab" in err
+    assert cli("train", data, "--separator", "tab")[0] == 0
+
+
 def test_one_bad_line_too_many_stops(cli, tmp_path):
     code, _, err = cli("train", *OPTIONS, "-f", tmp_path / "m", "--skip-bad", 2, stdin=b"1 |u x\nbad\n" * 3)
     assert code == 3
@@ -137,15 +189,20 @@ def test_a_full_disk_while_checkpointing_does_not_stop_the_training(cli, tmp_pat
     assert learned(tmp_path / "m") == 200
 
 
-def test_a_disk_that_stays_full_leaves_the_old_file_and_rescues_the_model(tmp_path):
+@pytest.mark.parametrize("checkpoint", [0, 50])
+def test_a_disk_that_stays_full_leaves_the_old_file_and_rescues_the_model(tmp_path, checkpoint):
     data = tmp_path / "d.vw"
     data.write_bytes(clicks(200))
     assert process("train", data, *OPTIONS, "-f", tmp_path / "m")[0] == 0
     before = (tmp_path / "m").read_bytes()
     # no file may grow beyond 2 kB: every write of the model fails half-way, as on a full disk
     limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))  # noqa: E731
-    code, _, err = process("train", data, "-i", tmp_path / "m", "-f", tmp_path / "m", "--quiet", preexec_fn=limit)
+    more = ("--quiet", "--checkpoint", checkpoint)
+    code, _, err = process("train", data, "-i", tmp_path / "m", "-f", tmp_path / "m", *more, preexec_fn=limit)
     assert code == 5
+    assert err.count("checkpoint not written (File too large); going on, the last one stays") == (
+        4 if checkpoint else 0
+    )
     assert "cannot be written (File too large)" in err
     assert (tmp_path / "m").read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 2  # no temporary file stays behind

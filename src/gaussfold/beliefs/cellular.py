@@ -1,22 +1,17 @@
-"""What the beliefs without covariances share: cells of K means and K variances per feature, time, whole-or-not passes.
-
-A belief over d features is one array of shape (d, 2, K) (see ``engine.cells``) and nothing else of that size, except
-one clock reading per feature once forgetting or drift is used. Until the first row is learned a prior that is the same
-for all features is a single cell.
-"""
+"""What the beliefs without covariances share: looking at rows, and learning them, whole or not at all."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
-from gaussfold.beliefs.coupling import Coupling, coupling_from_form, resolve_coupling
+from gaussfold.beliefs.cell_store import CellStore
 from gaussfold.beliefs.rows import Rows, sparse_rows
 from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.dynamics import Forgetting, RandomWalk
-from gaussfold.engine.cells import FORGETS, STILL, WALKS, count_touched, list_touched, look, undo
+from gaussfold.engine.cells import FORGETS, WALKS, look, undo
 from gaussfold.engine.diagonal import absorb_any, absorb_logit
 from gaussfold.engine.evaluate import NEWTON
 from gaussfold.engine.families import LOGIT, STUDENT_T
@@ -36,16 +31,6 @@ LOOKED_AT, SCATTERED = 1024, 256
 """So many entries of the rows are looked at, and are all over the memory if they lie in more cache lines than this."""
 
 
-def _repeated(cell: np.ndarray, dim: int) -> np.ndarray:
-    """One cell for each of dim features; in long pieces, which is much faster than cell by cell."""
-    block = np.repeat(cell, min(dim, 4096), axis=0)
-    cells = np.empty((dim, *cell.shape[1:]), cell.dtype)
-    whole = dim - dim % block.shape[0]
-    cells[:whole].reshape(-1, block.size)[:] = block.reshape(-1)
-    cells[whole:] = block[: dim - whole]
-    return cells
-
-
 def _far(cells: np.ndarray, indices: np.ndarray) -> bool:
     """Whether the rows' cells are too many for the caches, and are to be asked for ahead of time."""
     if cells.nbytes <= NEAR:
@@ -55,79 +40,8 @@ def _far(cells: np.ndarray, indices: np.ndarray) -> bool:
     return np.unique(lines).size > SCATTERED
 
 
-class Cellular:
-    """Cells, coupling and clock. Subclasses say what K means."""
-
-    _cells: np.ndarray
-    _blank: np.ndarray | None  # the cell that all features shared before any was learned
-    _dim: int
-    _log_weights: Array
-    _coupling: Coupling
-    _seen: Array
-    _clock: Array
-    _kind: int
-    _prior: np.ndarray
-
-    def _start(self, cells: np.ndarray, dim: int, coupling: str | Coupling) -> None:
-        k = cells.shape[2]
-        self._cells, self._dim, self._coupling = cells, dim, resolve_coupling(coupling)
-        self._blank = None
-        self._log_weights = np.full(k, -math.log(k))
-        self._kind = STILL
-        self._seen, self._clock = np.empty(0), np.zeros(1)
-        self._prior = np.zeros((1, 2, k), dtype=cells.dtype)
-
-    @property
-    def dim(self) -> int:
-        """Number of features."""
-        return self._dim
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """How numbers are stored: float64 or float32. Arithmetic is in float64."""
-        return self._cells.dtype
-
-    @property
-    def log_weights(self) -> Array:
-        """Logarithms of the components' weights (a copy)."""
-        return self._log_weights.copy()
-
-    @property
-    def coupling(self) -> Coupling:
-        """How the features of a row share an observation."""
-        return self._coupling
-
-    def _current(self, columns: np.ndarray | None = None) -> Array:
-        """Cells as of now, time applied, in float64: all of them (a single one if they are all alike), or some."""
-        wide = self._cells.shape[0] > 1 or self._dim == 1
-        cells = self._cells if columns is None or not wide else self._cells[columns]
-        cells = cells.astype(np.float64)
-        if self._kind == STILL:
-            return cells
-        seen = self._seen if columns is None else self._seen[columns]
-        elapsed = (self._clock[0] - seen)[:, None]
-        if self._kind == WALKS:
-            return np.stack([np.broadcast_to(cells[:, 0], (seen.size, cells.shape[2])), cells[:, 1] + elapsed], axis=1)
-        prior = self._prior if self._prior.shape[0] == 1 or columns is None else self._prior[columns]
-        old, new = np.exp(-elapsed) / cells[:, 1], -np.expm1(-elapsed) / prior[:, 1]
-        variance = 1.0 / (old + new)
-        return np.stack([variance * (old * cells[:, 0] + new * prior[:, 0]), variance], axis=1)
-
-    def _widen(self) -> None:
-        """Give every feature its own cell."""
-        if self._cells.shape[0] < self._dim:
-            self._blank = self._cells
-            self._cells = _repeated(self._cells, self._dim)
-
-    def touched(self) -> np.ndarray:
-        """Features whose cell differs from the one all began with; all of them if they began with their own."""
-        if self._cells.shape[0] < self._dim:
-            return np.empty(0, np.uint32)
-        if self._blank is None:
-            return np.arange(self._dim, dtype=np.uint32)
-        columns = np.empty(count_touched(self._cells, self._blank) + 1, np.uint32)
-        list_touched(self._cells, self._blank, columns)
-        return columns[:-1]
+class Cellular(CellStore):
+    """Rows over cells. Subclasses say what K means."""
 
     def _look(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean and variance of x'θ per row and component."""
@@ -138,47 +52,19 @@ class Cellular:
         n, k = rows.indptr.size - 1, self._cells.shape[2]
         mean, variance = np.empty((n, k)), np.empty((n, k))
         plain = rows.plain(narrow=True)
+        if self._cells.shape[0] > 1:
+            self._write(plain.indices)
         look(self._cells, self._seen, self._clock[0], self._kind, self._prior, *plain, mean, variance)
         return mean, variance
 
-    # Time.
-
-    def relax(self, factor: float, prior: Self) -> None:
-        """1/v ← factor/v + (1-factor)/v₀, and the same for m/v: noted on the clock, applied when it is seen."""
-        if factor != 1.0:
-            self._keep_time(FORGETS, prior._cells)
-            self._clock[0] -= math.log(factor)
-
-    def diffuse(self, variance: float) -> None:
-        """V ← v + variance: noted on the clock, applied when a feature is next seen."""
-        if variance != 0.0:
-            self._keep_time(WALKS, self._prior)
-            self._clock[0] += variance
-
-    def _keep_time(self, kind: int, prior: np.ndarray) -> None:
-        """Start the clock, or go on with it; another prior or kind settles all features first."""
-        if kind == self._kind and (prior is self._prior or np.array_equal(prior, self._prior)):
-            return
-        if prior.shape[2] != self._cells.shape[2]:
-            msg = f"prior: {prior.shape[2]} components, the belief has {self._cells.shape[2]}"
-            raise ValueError(msg)
-        if self._kind != STILL:
-            self._cells = np.broadcast_to(self._current(), (self._dim, *self._cells.shape[1:])).astype(self.dtype)
-            self._blank = None
-        self._kind = kind
-        self._prior = prior.copy() if kind == FORGETS else self._prior
-        self._seen, self._clock = np.zeros(self._dim), np.zeros(1)
-
     def _rate(self, dynamics: Forgetting | RandomWalk | None) -> float:
         if isinstance(dynamics, Forgetting) and dynamics.factor != 1.0:
-            self._keep_time(FORGETS, dynamics.prior._cells)
+            self._keep_time(FORGETS, dynamics.prior._all_cells())
             return -math.log(dynamics.factor)
         if isinstance(dynamics, RandomWalk):
             self._keep_time(WALKS, self._prior)
             return dynamics.std**2
         return 0.0
-
-    # Learning.
 
     def absorb_stream(
         self,
@@ -217,7 +103,7 @@ class Cellular:
         self._check(program)
         if y.size == 0:
             return Trace.empty(0)
-        self._widen()
+        self._widen(rows.indices)
         rate = self._rate(dynamics)
         clock, log_weights = self._clock[0], self._log_weights.copy()
         # Where the cells are fewer than the entries of these rows a copy of them is the cheaper log.
@@ -303,53 +189,3 @@ class Cellular:
             code, p0, p1, y, weight, self._log_weights, marginals[0], marginals[1], scores, mixed[0], mixed[1], mixed[2]
         )
         return Trace(mixed[0], mixed[1], mixed[2], sites[0], sites[1])
-
-    # Storage.
-
-    def state(self, *, copy: bool = True) -> dict[str, np.ndarray]:
-        """Named arrays that hold everything: of the cells only those that were touched, if that is less.
-
-        ``copy=False`` gives views where it can, to save a belief as large as the memory.
-        """
-        arrays = self._cell_state() | {
-            "dim": np.array([self._dim]),
-            "coupling": np.array(self._coupling.form),
-            "log_weights": self._log_weights,
-        }
-        if self._kind != STILL:
-            arrays |= {"seen": self._seen, "clock": self._clock, "kind": np.array([self._kind]), "prior": self._prior}
-        return {name: array.copy() for name, array in arrays.items()} if copy else arrays
-
-    def _cell_state(self) -> dict[str, np.ndarray]:
-        if self._blank is None or 2 * count_touched(self._cells, self._blank) >= self._dim:
-            return {"cells": self._cells} | ({} if self._blank is None else {"blank": self._blank})
-        columns = self.touched()
-        return {"cells": self._cells[columns], "touched": columns, "blank": self._blank}
-
-    @classmethod
-    def from_state(cls, state: dict[str, np.ndarray]) -> Self:
-        """The belief of :meth:`state`, bit for bit."""
-        self = cls.__new__(cls)
-        form = tuple(int(part) for part in state["coupling"])
-        cells, dim = state["cells"], int(state["dim"][0])
-        if "touched" in state:
-            some, cells = cells, _repeated(state["blank"], dim)
-            cells[state["touched"]] = some
-        else:
-            cells = cells.copy()
-        self._start(cells, dim, coupling_from_form(form))  # type: ignore[arg-type]
-        if "blank" in state:
-            self._blank = state["blank"].copy()
-        self._log_weights[:] = state["log_weights"]
-        if "kind" in state:
-            self._kind, self._prior = int(state["kind"][0]), state["prior"].copy()
-            self._seen, self._clock = state["seen"].copy(), state["clock"].copy()
-        return self
-
-    def become(self, other: Self) -> None:
-        """Take over another belief's numbers; the other must not be used any more."""
-        vars(self).update(vars(other))
-
-    def copy(self) -> Self:
-        """An independent copy."""
-        return self.from_state(self.state(copy=False))

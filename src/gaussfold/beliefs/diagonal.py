@@ -94,9 +94,7 @@ class DiagonalGaussian(Cellular):
 
     def weights(self, columns: ArrayLike) -> Moments:
         """Mean and variance of some parameters, without touching the others."""
-        cells = self._current(np.asarray(columns))
-        size = (np.size(columns),)
-        return Moments(np.broadcast_to(cells[:, 0, 0], size).copy(), np.broadcast_to(cells[:, 1, 0], size).copy())
+        return self.moments(columns)
 
     def marginal(self, X: ArrayLike) -> Moments:
         """Mean and variance of x'θ for each row x of X (dense or sparse)."""
@@ -170,7 +168,7 @@ class DiagonalGaussian(Cellular):
         if not 0.0 < grown < math.inf:
             msg = f"precision={precision!r}: the belief would no longer be a Gaussian (1 + λ v = {grown})"
             raise ValueError(msg)
-        self._widen()
+        self._widen(columns)
         gain = (shift - precision * float(seen @ mean)) / grown
         self._cells[columns, 0, 0] = mean + seen * variance * gain
         self._cells[columns, 1, 0] = variance * (1.0 + precision * (total - seen**2 * variance)) / grown

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from gaussfold.beliefs.cell_store import mix_moments
 from gaussfold.beliefs.cellular import Cellular
 from gaussfold.beliefs.coupling import Coupling
 from gaussfold.beliefs.diagonal import DiagonalGaussian, check_dim
@@ -88,7 +89,7 @@ class DiagonalMixture(Cellular):
     def variance(self) -> Array:
         """Variance of each parameter under the mixture: within the components and between them."""
         cells = self._current()
-        return np.broadcast_to(_mix(self.weights, cells[:, 0], cells[:, 1]).variance, (self._dim,)).copy()
+        return np.broadcast_to(mix_moments(self.weights, cells[:, 0], cells[:, 1]).variance, (self._dim,)).copy()
 
     def marginals(self, X: ArrayLike) -> Moments:
         """Mean and variance of x'θ for each row and component, shape (n, K)."""
@@ -96,7 +97,7 @@ class DiagonalMixture(Cellular):
 
     def marginal(self, X: ArrayLike) -> Moments:
         """Mean and variance of x'θ for each row under the mixture (which is not a Gaussian)."""
-        return _mix(self.weights, *self._look(X))
+        return mix_moments(self.weights, *self._look(X))
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draw n parameter vectors, each from a component drawn by weight."""
@@ -120,8 +121,3 @@ class DiagonalMixture(Cellular):
         """Log density at each row of theta (or at one vector)."""
         parts = np.stack([component.log_prob(theta) for component in self.components])
         return np.asarray(np.logaddexp.reduce(self._log_weights.reshape(-1, *[1] * (parts.ndim - 1)) + parts, axis=0))
-
-
-def _mix(weights: Array, means: Array, variances: Array) -> Moments:
-    mean = means @ weights
-    return Moments(mean, (variances + (means - mean[:, None]) ** 2) @ weights)

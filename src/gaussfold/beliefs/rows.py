@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from gaussfold.engine.repeats import without_repeats
 
@@ -34,7 +34,7 @@ class Rows(NamedTuple):
 
 def sparse_rows(X: Any, dim: int) -> Rows:
     """CSR arrays of a matrix of any kind, each feature at most once a row."""
-    csr = X if sparse.issparse(X) and X.format == "csr" else sparse.csr_array(X)
+    csr = X if scipy.sparse.issparse(X) and X.format == "csr" else scipy.sparse.csr_array(X)
     if csr.ndim != 2 or csr.shape[1] != dim:
         msg = f"X: shape {csr.shape}; (n, {dim}) is needed"
         raise ValueError(msg)

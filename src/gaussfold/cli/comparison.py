@@ -33,6 +33,7 @@ def parse_setting(text: str, base: Setting, reading: Reading) -> tuple[Setting, 
     values: dict[str, Any] = {}
     for part in text.split(","):
         name, equals, value = part.partition("=")
+        name = name.replace("_", "-")
         if not equals or name not in _NAMES:
             msg = f"--setting {text!r}: name=value with names {', '.join(_NAMES)} is needed"
             raise Failure(msg, USAGE)

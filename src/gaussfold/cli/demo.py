@@ -156,14 +156,14 @@ def _screen(tally: Tally, n: int, learning: float) -> Any:
         f"{tally.constant_loss:.5f}", f"[bold]{tally.loss / tally.rows:.5f}[/bold]", f"{tally.best / tally.rows:.5f}",
         f"{regret:,.0f} nats", f"{regret / math.log(tally.rows):,.1f}",
     )  # fmt: skip
-    curve = Table(title="regret per row, up to row ...", title_justify="left")
+    curve = Table(title="regret per row", title_justify="left")
     marks = [k for k in (10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000) if k <= tally.rows]
     known = dict(tally.history)
     before = (0, 0.0)
     values = []
     for k in marks:
         if k in known:
-            curve.add_column(f"{k:,}", justify="right")
+            curve.add_column(f"to {k:,}", justify="right")
             values.append(f"{(known[k] - before[1]) / (k - before[0]):.4f}")
             before = (k, known[k])
     curve.add_row(*values)

@@ -29,7 +29,7 @@ def inspect(path: str, top: int, as_json: bool) -> int:
         for name in ("feature", "mean", "std", "mean/std"):
             table.add_column(name, justify="left" if name == "feature" else "right")
         for row in document[title]:
-            table.add_row(row["feature"], f"{row['mean']:.4f}", f"{row['std']:.4f}", f"{row['mean'] / row['std']:.1f}")
+            table.add_row(row["feature"], f"{row['mean']:.4g}", f"{row['std']:.4g}", f"{row['mean'] / row['std']:.1f}")
         console.print(table)
     return 0
 
@@ -37,8 +37,9 @@ def inspect(path: str, top: int, as_json: bool) -> int:
 def describe(model: StreamModel, top: int) -> dict[str, Any]:
     """Return the model and its outstanding weights, as JSON can hold them."""
     size = 1 << model.reading.bits
-    slots = np.flatnonzero(model.used())
-    mean, std = model.belief.mean, np.sqrt(model.belief.variance())
+    slots = model.used()
+    mean, variance = model.belief.moments(slots)
+    std = np.sqrt(variance)
     names = model.names or {}
 
     def rows(order: Any) -> list[dict[str, Any]]:
@@ -46,10 +47,10 @@ def describe(model: StreamModel, top: int) -> dict[str, Any]:
             {
                 "feature": names.get(slot, f"slot {slot}"),
                 "slot": slot,
-                "mean": float(mean[slot]),
-                "std": float(std[slot]),
+                "mean": float(mean[k]),
+                "std": float(std[k]),
             }
-            for slot in slots[order][:top].tolist()
+            for k, slot in zip(order[:top].tolist(), slots[order[:top]].tolist(), strict=True)
         ]
 
     head: dict[str, Any] = {
@@ -61,10 +62,11 @@ def describe(model: StreamModel, top: int) -> dict[str, Any]:
         "likelihood": model.setting.likelihood,
     }
     if model.reading.constant:
-        head |= {"constant": round(float(mean[size]), 6), "constant_std": round(float(std[size]), 6)}
+        (constant,), (spread,) = model.belief.moments([size])
+        head |= {"constant": round(float(constant), 6), "constant_std": round(float(spread) ** 0.5, 6)}
     return {
         "model": head,
-        "heaviest": rows(np.argsort(-np.abs(mean[slots]), kind="stable")),
-        "most certain": rows(np.argsort(std[slots], kind="stable")),
-        "most uncertain": rows(np.argsort(-std[slots], kind="stable")),
+        "heaviest": rows(np.argsort(-np.abs(mean), kind="stable")),
+        "most certain": rows(np.argsort(std, kind="stable")),
+        "most uncertain": rows(np.argsort(-std, kind="stable")),
     }

@@ -91,7 +91,7 @@ class StreamModel:
             slots, std = (np.array(part) for part in zip(*special, strict=True))
             beliefs = [self.belief] if self._dynamics is None else [self.belief, self._dynamics.prior]
             for belief in beliefs:
-                belief._widen()
+                belief._widen(slots)
                 belief._cells[slots, 1, 0] = std**2
             if self.belief._prior.shape[0] > 1:
                 self.belief._prior[slots, 1, 0] = std**2
@@ -175,11 +175,9 @@ class StreamModel:
         return int(self.totals[LEARNED])
 
     def used(self) -> np.ndarray[Any, Any]:
-        """Which slots (the constant's left out) any row has touched."""
-        touched = np.zeros(1 << self.reading.bits, bool)
+        """Slots (the constant's left out) that any row has touched, in order."""
         columns = self.belief.touched()
-        touched[columns[columns < touched.size]] = True
-        return touched
+        return np.asarray(columns[columns < 1 << self.reading.bits])
 
     # Model files: see `gaussfold.store`.
 
@@ -209,7 +207,8 @@ class StreamModel:
         """Undo `state` and `store_header`."""
         kind: Any = {"DiagonalGaussian": DiagonalGaussian, "DiagonalMixture": DiagonalMixture}[header["belief"]]
         belief = kind.from_state(
-            {name.removeprefix("belief."): array for name, array in arrays.items() if name.startswith("belief.")}
+            {name.removeprefix("belief."): array for name, array in arrays.items() if name.startswith("belief.")},
+            copy=False,
         )
         names = None
         if "names.slots" in arrays:

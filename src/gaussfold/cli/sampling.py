@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+import scipy
 
 from gaussfold.beliefs.mixture import DiagonalMixture
 from gaussfold.data.chunks import Chunk
@@ -36,4 +36,4 @@ def _normals(columns: np.ndarray[Any, Any], seed: int) -> Array:
         z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
         z ^= z >> np.uint64(31)
-    return np.asarray(ndtri(((z >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53))
+    return np.asarray(scipy.special.ndtri(((z >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53))

@@ -31,7 +31,7 @@ def summarise(model: StreamModel, before: Array, run: Run, skipped: int, seconds
         "model": run.final,
     }
     if not run.test_only:
-        used = int(model.used().sum())
+        used = model.used().size
         summary |= {"slots_used": used, "collision_rate": round(collision_rate(used, model.reading.bits), 6)}
     summary["prior_std"] = model.setting.prior_std
     if model.setting.prior_std == AUTO:
@@ -57,9 +57,12 @@ def tell(summary: dict[str, Any], run: Run) -> None:
             f"about {summary['collision_rate']:.2%} of the features share theirs"
         )
     if "prior_probability" in summary:
-        lines.append(f"prior std       {summary['prior_std']:g} (probability {summary['prior_probability']:.3f})")
-    if run.final and not run.test_only:
-        lines.append(f"model           {run.final}")
+        share = summary["prior_probability"]
+        end = {PRIOR_GRID[0]: "smallest", PRIOR_GRID[-1]: "largest"}.get(summary["prior_std"])
+        beyond = f"; the {end} that is tried, --prior-std takes others" if end and share > 0.5 else ""
+        lines.append(f"prior std       {summary['prior_std']:g} (probability {share:.3f}{beyond})")
+    if summary["model"] is not None:
+        lines.append(f"model           {summary['model']}")
     if summary["examples"] and not summary["learned"] and not run.test_only:
         lines.append("no example had a label, so nothing was learned ('1 |f ...' has one, '1|f ...' a tag)")
     print("\n".join(["", *lines]), file=sys.stderr, flush=True)

@@ -93,10 +93,12 @@ def train(job: Job, setting: Setting, reading: Reading, chosen: dict[str, Any]) 
     model = start_model(job.run, setting, reading, chosen)
     training = _Training(job, model)
     code = training.all_passes()
-    if job.run.final is not None and not job.run.test_only:
+    if job.run.final is not None and training.keeps:
         save_last(model, job.run.final)
     skipped = min(training.n_bad, job.skip_bad)  # the one that stopped the run was not skipped
     summary = summarise(model, training.before, job.run, skipped, time.perf_counter() - began)
+    if not training.keeps:
+        summary["model"] = None
     if not job.run.quiet:
         tell(summary, job.run)
     if job.run.json:
@@ -110,7 +112,7 @@ class _Training:
     def __init__(self, job: Job, model: StreamModel) -> None:
         self._job, self._run, self._model = job, job.run, model
         self._skip = model.run if job.run.resume else {}
-        self.n_bad = 0
+        self.n_bad, self._stuck = 0, False
         self.before = model.totals.copy()
         self._first = model.examples
         self._writer = Writer(job.run.predictions) if job.run.predictions is not None else None
@@ -164,6 +166,7 @@ class _Training:
                     if caught:
                         break
             except DataError as error:
+                self._stuck = True
                 return fail(f"{error}{self._kept()}", BAD_DATA)
             finally:
                 chunks.close()  # type: ignore[attr-defined]
@@ -172,9 +175,14 @@ class _Training:
             return {2: INTERRUPTED, 15: TERMINATED}.get(caught[0], INTERRUPTED)
         return OK
 
+    @property
+    def keeps(self) -> bool:
+        """Whether there is a model to save. A file is not replaced by one that met bad data before anything else."""
+        met_nothing = self._stuck and self._model.examples == self._first
+        return self._run.final is not None and not self._run.test_only and not met_nothing
+
     def _kept(self) -> str:
-        kept = self._run.final and not self._run.test_only
-        return f"; what was learned so far is in {self._run.final}" if kept else ""
+        return f"; what was learned so far is in {self._run.final}" if self.keeps else ""
 
     def _rows(self, chunk: Chunk, k: int, start: int) -> None:
         """Take rows of pass k, the first of which is row ``start``; those that cannot be learned are bad records."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from gaussfold.data.messages import BadRecord
 from gaussfold.data.naming import Named
@@ -37,9 +37,9 @@ class Chunk:
         return len(self.label)
 
     @property
-    def X(self) -> sparse.csr_matrix:
+    def X(self) -> scipy.sparse.csr_matrix:
         """The rows as a sparse matrix that shares their memory."""
-        matrix = sparse.csr_matrix((len(self.label), self.width))
+        matrix = scipy.sparse.csr_matrix((len(self.label), self.width))
         # assigned, not passed: the constructor would look at every index again
         matrix.data, matrix.indices, matrix.indptr = self.data, self.indices, self.indptr
         return matrix

@@ -41,7 +41,9 @@ class BadRecord(NamedTuple):
         text = _LABELS[self.labels] if self.expected == records.EXPECTED_LABEL else _EXPECTED[self.expected]
         shown = self.found[:_SHOWN].decode("utf-8", "replace") + ("..." if len(self.found) > _SHOWN else "")
         place = f":{self.line}" if self.column is None else f": column {self.column!r}, row {self.line}"
-        return f"{self.source}{place}: {text}" + (f", found {shown!r}" if shown else "")
+        tabs = self.found.count(b"\t") > 1  # nobody writes them inside a field
+        remedy = "; fields look separated by tabs: --separator tab" if tabs else ""
+        return f"{self.source}{place}: {text}" + (f", found {shown!r}" if shown else "") + remedy
 
 
 class DataError(ValueError):

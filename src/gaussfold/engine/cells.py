@@ -131,24 +131,33 @@ def look(
 
 
 @compiled
-def count_touched(cells: Any, blank: Any) -> Any:
-    """Count the cells that differ from a blank one."""
+def write_pages(cells: Any, blank: Any, written: Any, shift: Any, indices: Any) -> Any:
+    """Fill the pages (of 2^shift cells) of these features with blank cells where that was not done; count them."""
     count = 0
-    for j in range(cells.shape[0]):
-        differs = False
-        for c in range(cells.shape[2]):
-            differs |= (cells[j, 0, c] != blank[0, 0, c]) | (cells[j, 1, c] != blank[0, 1, c])
-        count += differs
+    for q in range(indices.size):
+        page = np.int64(indices[q]) >> shift
+        if not written[page]:
+            for j in range(page << shift, min((page + 1) << shift, cells.shape[0])):
+                for c in range(cells.shape[2]):
+                    cells[j, 0, c] = blank[0, 0, c]
+                    cells[j, 1, c] = blank[0, 1, c]
+            written[page] = True  # last: whoever looks from another thread meanwhile fills it too, with the same
+            count += 1
     return count
 
 
 @compiled
-def list_touched(cells: Any, blank: Any, touched: Any) -> Any:
-    """List the cells that differ from a blank one; there must be room for one more than there are."""
+def list_touched(cells: Any, blank: Any, written: Any, shift: Any, touched: Any) -> Any:
+    """Count the cells that differ from a blank one, and list them as far as there is room."""
     count = 0
-    for j in range(cells.shape[0]):
-        differs = False
-        for c in range(cells.shape[2]):
-            differs |= (cells[j, 0, c] != blank[0, 0, c]) | (cells[j, 1, c] != blank[0, 1, c])
-        touched[count] = j
-        count += differs
+    for page in range(written.size):
+        if written[page]:
+            for j in range(page << shift, min((page + 1) << shift, cells.shape[0])):
+                differs = False
+                for c in range(cells.shape[2]):
+                    differs |= (cells[j, 0, c] != blank[0, 0, c]) | (cells[j, 1, c] != blank[0, 1, c])
+                if differs:
+                    if count < touched.size:
+                        touched[count] = j
+                    count += 1
+    return count

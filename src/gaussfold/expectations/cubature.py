@@ -18,6 +18,7 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
+from gaussfold.expectations.gauss_hermite import check_order
 from gaussfold.expectations.gauss_hermite import nodes as hermite_nodes
 from gaussfold.types import Array
 
@@ -47,7 +48,7 @@ class GaussHermite:
         if isinstance(self.order, bool) or not isinstance(self.order, int | np.integer):
             msg = f"order={self.order!r}: Gauss-Hermite takes a whole number of points, 1 to 256"
             raise ValueError(msg)  # noqa: TRY004  a wrong value of an option, like the others
-        hermite_nodes(int(self.order))
+        check_order(int(self.order))
 
     def size(self, dim: int) -> int:
         """Number of points in that dimension."""

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import logsumexp, roots_hermitenorm
+import scipy
 
 from gaussfold.types import Array, Moments
 
@@ -40,16 +40,21 @@ def nodes(order: int = ORDER) -> tuple[Array, Array]:
     >>> float(w @ x**4)
     3.0
     """
-    if not 1 <= order <= _MAX_ORDER:
-        msg = f"order={order!r}: Gauss-Hermite takes 1 to {_MAX_ORDER} points; give an integer in that range"
-        raise ValueError(msg)
-    x, w = roots_hermitenorm(order)
+    check_order(order)
+    x, w = scipy.special.roots_hermitenorm(order)
     x = 0.5 * (x - x[::-1])  # odd moments vanish exactly
     w = 0.5 * (w + w[::-1])
     w /= w.sum()
     x.flags.writeable = False
     w.flags.writeable = False
     return x, w
+
+
+def check_order(order: int) -> None:
+    """Refuse numbers of points for which there is no rule."""
+    if not 1 <= order <= _MAX_ORDER:
+        msg = f"order={order!r}: Gauss-Hermite takes 1 to {_MAX_ORDER} points; give an integer in that range"
+        raise ValueError(msg)
 
 
 def expect(fn: Callable[[Array], Array], moments: Moments, order: int = ORDER) -> Array:
@@ -78,7 +83,7 @@ def expect(fn: Callable[[Array], Array], moments: Moments, order: int = ORDER) -
 def log_expect_exp(log_fn: Callable[[Array], Array], moments: Moments, order: int = ORDER) -> Array:
     """``log E exp(log_fn(f))``, without leaving the log scale; arguments as for :func:`expect`."""
     x, w = nodes(order)
-    return np.asarray(logsumexp(log_fn(_spread(moments, x)), b=w, axis=-1))
+    return np.asarray(scipy.special.logsumexp(log_fn(_spread(moments, x)), b=w, axis=-1))
 
 
 def _spread(moments: Moments, x: Array) -> Array:

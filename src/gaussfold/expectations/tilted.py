@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import logsumexp
+import scipy
 
 from gaussfold.expectations.gauss_hermite import nodes
 from gaussfold.types import Array, ArrayLike, Moments
@@ -38,7 +38,7 @@ def tilted(
     f = mode[..., None] + points * spread
     log_w = np.log(weights) + 0.5 * points**2 - 0.5 * (f - m[..., None]) ** 2 / v[..., None]
     log_w = log_w + alpha * np.asarray(log_prob(y[..., None], f))
-    total = logsumexp(log_w, axis=-1, keepdims=True)
+    total = scipy.special.logsumexp(log_w, axis=-1, keepdims=True)
     share = np.exp(log_w - total)
     first, second = (alpha * np.asarray(d) for d in derivatives(y[..., None], f))
     gradient = (share * first).sum(axis=-1)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
-from scipy.special import betaln, digamma, logit, polygamma
+import scipy
 
 from gaussfold.likelihoods import links
 from gaussfold.likelihoods.base import ScalarLikelihood, floats, one_of, positive
@@ -50,15 +50,16 @@ class Beta(ScalarLikelihood):
         """``(a - 1) log y + (b - 1) log(1 - y) - log B(a, b)``, a = φg(f), b = φg(-f)."""
         y, f = floats(y, f)
         a, b = self._counts(f)
-        return np.asarray((a - 1.0) * np.log(y) + (b - 1.0) * np.log1p(-y) - betaln(a, b))
+        return np.asarray((a - 1.0) * np.log(y) + (b - 1.0) * np.log1p(-y) - scipy.special.betaln(a, b))
 
     def derivatives(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
         """With D = φ(ψ(b) - ψ(a) + logit y): ``D g'`` and ``D g'' - φ²(ψ'(a) + ψ'(b)) g'²``."""
         y, f = floats(y, f)
         a, b = self._counts(f)
         slope, bend = _LINKS[self.link].slopes(f)
-        pull = self.scale * (digamma(b) - digamma(a) + logit(y))
-        stiffness = self.scale**2 * (polygamma(1, a) + polygamma(1, b))
+        special = scipy.special
+        pull = self.scale * (special.digamma(b) - special.digamma(a) + special.logit(y))
+        stiffness = self.scale**2 * (special.polygamma(1, a) + special.polygamma(1, b))
         return np.asarray(pull * slope), np.asarray(pull * bend - stiffness * slope**2)
 
     def conditional(self, f: ArrayLike) -> Moments:

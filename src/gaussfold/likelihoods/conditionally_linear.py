@@ -11,7 +11,7 @@ from math import log, pi
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
+import scipy
 
 from gaussfold.expectations import cubature as rules
 from gaussfold.likelihoods.chained import BLOCK, AnyCubature
@@ -139,7 +139,7 @@ class ConditionallyLinear(GaussianNoise):
             log_p = log_p + 0.5 * (1.0 - alpha) * _log_det(noise)
             log_p = log_p - 0.5 * log(alpha) * (seen.sum(-1) + (1.0 - alpha) * (~seen).sum(-1))
         log_p = log_w + log_p - 0.5 * alpha * log(2.0 * pi) * seen.sum(-1)
-        log_z = logsumexp(log_p, axis=1)
+        log_z = scipy.special.logsumexp(log_p, axis=1)
         share = np.exp(log_p - log_z[:, None])
         away = np.empty((*steps.shape[:2], self.latents))
         away[..., outer] = steps

@@ -10,7 +10,7 @@ from math import pi, sqrt
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import erfcx, log_ndtr, ndtr
+import scipy
 
 from gaussfold.types import Array
 
@@ -59,6 +59,14 @@ def _logit_slopes(f: Array) -> tuple[Array, Array]:
     return slope, np.asarray(slope * (sigmoid(-f) - sigmoid(f)))
 
 
+def _probit(f: Array) -> Array:
+    return np.asarray(scipy.special.ndtr(f))
+
+
+def _log_probit(f: Array) -> Array:
+    return np.asarray(scipy.special.log_ndtr(f))
+
+
 def _probit_slopes(f: Array) -> tuple[Array, Array]:
     density = np.exp(-0.5 * f * f) / sqrt(2.0 * pi)
     return np.asarray(density), np.asarray(-f * density)
@@ -70,7 +78,7 @@ _TERMS = 32  # relative error 2e-15 at _FAR, less beyond
 
 def inverse_mills(f: Array) -> Array:
     """``λ(f) = φ(f)/Φ(f)``, the slope of ``log Φ``; about ``-f`` far to the left."""
-    return np.asarray(sqrt(2.0 / pi) / erfcx(-f / sqrt(2.0)))
+    return np.asarray(sqrt(2.0 / pi) / scipy.special.erfcx(-f / sqrt(2.0)))
 
 
 def _probit_score(f: Array) -> tuple[Array, Array]:
@@ -93,7 +101,7 @@ def _probit_score(f: Array) -> tuple[Array, Array]:
 
 
 LOGIT = Link(cdf=sigmoid, log_cdf=log_sigmoid, score=_logit_score, slopes=_logit_slopes)
-PROBIT = Link(cdf=ndtr, log_cdf=log_ndtr, score=_probit_score, slopes=_probit_slopes)
+PROBIT = Link(cdf=_probit, log_cdf=_log_probit, score=_probit_score, slopes=_probit_slopes)
 
 
 def logistic_bound(half: Array, weight: Array, g: Array, variance: Array) -> tuple[Array, Array]:

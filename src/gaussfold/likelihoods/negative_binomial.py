@@ -7,7 +7,7 @@ from math import log
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import betaln
+import scipy
 
 from gaussfold.likelihoods.base import NEGATIVE_BINOMIAL, ScalarLikelihood, floats, positive
 from gaussfold.likelihoods.links import log_sigmoid, logistic_bound, sigmoid, sigmoid_slope
@@ -56,7 +56,7 @@ class NegativeBinomial(ScalarLikelihood):
         y, f = floats(y, f)
         r, g = self.dispersion, f - log(self.dispersion)
         # The binomial coefficient by way of the beta function: log-gammas cancel when r is large.
-        coefficient = -betaln(y + 1.0, r) - np.log(y + r)
+        coefficient = -scipy.special.betaln(y + 1.0, r) - np.log(y + r)
         return np.asarray(y * log_sigmoid(g) + r * log_sigmoid(-g) + coefficient)
 
     def derivatives(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:

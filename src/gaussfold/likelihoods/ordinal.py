@@ -8,7 +8,7 @@ from math import log, pi
 from typing import ClassVar, Literal, get_args
 
 import numpy as np
-from scipy.special import log_ndtr
+import scipy
 
 from gaussfold.likelihoods import links
 from gaussfold.likelihoods.base import ScalarLikelihood, floats, one_of, positive
@@ -126,7 +126,8 @@ class Ordinal(ScalarLikelihood):
             return np.asarray(links.log_sigmoid(upper) + links.log_sigmoid(-lower) + np.log(-np.expm1(-gap)))
         flip = lower + upper > 0.0  # work in the left tail, where log Φ keeps its digits
         high, low = np.where(flip, -lower, upper), np.where(flip, -upper, lower)
-        return np.asarray(log_ndtr(high) + np.log(-np.expm1(log_ndtr(low) - log_ndtr(high))))
+        log_low, log_high = scipy.special.log_ndtr(low), scipy.special.log_ndtr(high)
+        return np.asarray(log_high + np.log(-np.expm1(log_low - log_high)))
 
 
 def _share(border: Array, log_p: Array) -> Array:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import gammaln
+import scipy
 
 from gaussfold.likelihoods.base import POISSON, ScalarLikelihood, floats
 from gaussfold.protocols import Kernel
@@ -41,7 +41,7 @@ class Poisson(ScalarLikelihood):
     def log_prob(self, y: ArrayLike, f: ArrayLike) -> Array:
         """``y f - exp(f) - log y!``."""
         y, f = floats(y, f)
-        return np.asarray(y * f - rate(f) - gammaln(y + 1.0))
+        return np.asarray(y * f - rate(f) - scipy.special.gammaln(y + 1.0))
 
     def derivatives(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
         """``y - exp(f)`` and ``-exp(f)``."""

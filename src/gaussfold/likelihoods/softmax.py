@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import logsumexp
+import scipy
 
 from gaussfold.likelihoods.chained import VectorLikelihood
 from gaussfold.likelihoods.normal import NormalMoments
@@ -65,7 +65,7 @@ class Softmax(VectorLikelihood):
         """``f_y - log Σ exp(f_j)``; 0 where y is missing."""
         Y, F = np.asarray(Y, dtype=float), np.asarray(F, dtype=float)
         hit, missing = self._hit(Y)
-        value = (hit * F).sum(axis=-1) - logsumexp(F, axis=-1)
+        value = (hit * F).sum(axis=-1) - scipy.special.logsumexp(F, axis=-1)
         return np.asarray(np.where(missing, 0.0, value))
 
     def derivatives(self, Y: ArrayLike, F: ArrayLike) -> tuple[Array, Array]:
@@ -105,7 +105,7 @@ class Softmax(VectorLikelihood):
         return NormalMoments(p, cov, slope, by_one, bend, by_two)
 
     def _probabilities(self, F: Array) -> Array:
-        return np.asarray(np.exp(F - logsumexp(F, axis=-1, keepdims=True)))
+        return np.asarray(np.exp(F - scipy.special.logsumexp(F, axis=-1, keepdims=True)))
 
     def _hit(self, Y: Array) -> tuple[Array, np.ndarray]:
         return (np.arange(self.classes) == Y).astype(float), np.isnan(Y[..., 0])

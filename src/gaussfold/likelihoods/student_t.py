@@ -7,7 +7,7 @@ from math import log, pi, sqrt
 from typing import ClassVar
 
 import numpy as np
-from scipy.special import gammaln
+import scipy
 
 from gaussfold.likelihoods.base import STUDENT_T, ScalarLikelihood, floats, positive
 from gaussfold.protocols import Kernel
@@ -50,6 +50,7 @@ class StudentT(ScalarLikelihood):
         """``-(df + 1)/2 log(1 + t²) + constant``, ``t = (y - f)/(scale √df)``."""
         t = self._standardised(y, f)
         half = 0.5 * self.df
+        gammaln = scipy.special.gammaln
         constant = gammaln(half + 0.5) - gammaln(half) - 0.5 * log(pi * self.df) - log(self.scale)
         return np.asarray(constant - (half + 0.5) * np.log1p(t * t))
 

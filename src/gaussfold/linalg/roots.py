@@ -8,7 +8,7 @@ refused by name.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, qr, solve_triangular
+import scipy
 
 from gaussfold.types import Array
 
@@ -20,8 +20,8 @@ def lower_root(matrix: Array, name: str) -> Array:
         msg = f"{name} is not symmetric (largest difference {asymmetry:.3g}); symmetrise it first"
         raise ValueError(msg)
     try:
-        return np.asarray(cholesky(0.5 * (matrix + matrix.T), lower=True))
-    except LinAlgError:
+        return np.asarray(scipy.linalg.cholesky(0.5 * (matrix + matrix.T), lower=True))
+    except scipy.linalg.LinAlgError:
         smallest = float(np.linalg.eigvalsh(0.5 * (matrix + matrix.T))[0])
         msg = f"{name} is not positive definite (smallest eigenvalue {smallest:.3g}); all must be above zero"
         raise ValueError(msg) from None
@@ -29,14 +29,14 @@ def lower_root(matrix: Array, name: str) -> Array:
 
 def triangularise(factor: Array) -> Array:
     """The lower triangular root of F F' with positive diagonal, without ever forming F F'; F may be wide."""
-    upper = qr(factor.T, mode="r")[0][: factor.shape[0]]
+    upper = scipy.linalg.qr(factor.T, mode="r")[0][: factor.shape[0]]
     signs = np.where(np.diag(upper) < 0.0, -1.0, 1.0)
     return np.ascontiguousarray((upper * signs[:, None]).T)
 
 
 def inverse_root(lower: Array) -> Array:
     """L⁻¹, so that the precision is (L⁻¹)' L⁻¹."""
-    return np.asarray(solve_triangular(lower, np.eye(lower.shape[0]), lower=True))
+    return np.asarray(scipy.linalg.solve_triangular(lower, np.eye(lower.shape[0]), lower=True))
 
 
 def log_det(lower: Array) -> float:
