@@ -52,7 +52,8 @@ def test_cells_written_page_by_page_are_those_written_at_once(k, dtype, monkeypa
     np.testing.assert_array_equal(paged.touched(), whole.touched())
 
 
-def test_a_learned_belief_is_a_prior_with_all_its_pages():
+def test_a_learned_belief_is_a_prior_with_all_its_pages(monkeypatch):
+    monkeypatch.setattr(pages, "SMALL", 1)
     dim = 200_000
     X, y, _ = draw(40, dim, seed=12, active=9)
     prior = gf.DiagonalGaussian.isotropic(dim, 0.7)

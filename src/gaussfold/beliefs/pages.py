@@ -17,8 +17,8 @@ from gaussfold.engine.cells import write_pages
 
 PAGE = 4096
 """Bytes that the system hands out at a time; only speed and memory depend on it."""
-SMALL = 1 << 20
-"""Cells of fewer bytes are written at once."""
+SMALL = 1 << 30
+"""Cells of fewer bytes are written at once: the system then maps them in large pages, which are faster to look up."""
 
 
 class Pages:
