@@ -18,7 +18,6 @@ from gaussfold.beliefs.pages import Pages
 from gaussfold.engine.cells import FORGETS, STILL, WALKS, list_touched
 from gaussfold.types import Array, ArrayLike, Moments
 
-
 LARGE = 1 << 30
 """Bytes of cells from which on memory matters more than the size of a file."""
 
