@@ -18,6 +18,9 @@ from gaussfold.beliefs.pages import Pages
 from gaussfold.engine.cells import FORGETS, STILL, WALKS, list_touched
 from gaussfold.types import Array, ArrayLike, Moments
 
+LARGE = 1 << 30
+"""Bytes of cells from which on memory matters more than the size of a file."""
+
 
 def mix_moments(weights: Array, means: Array, variances: Array) -> Moments:
     """Mean and variance of mixtures, one a row."""
@@ -171,7 +174,9 @@ class CellStore:
         return {name: array.copy() for name, array in arrays.items()} if copy else arrays
 
     def _cell_state(self) -> dict[str, np.ndarray]:
-        if self._blank is None or 2 * self._count_touched() >= self._dim:
+        # Touched cells are copied, the whole is not: a large belief must not need half of its memory again.
+        few = self._dim // (2 if self._cells.nbytes < LARGE else 8)
+        if self._blank is None or self._count_touched() >= few:
             return {"cells": self._all_cells()} | ({} if self._blank is None else {"blank": self._blank})
         columns = self.touched()
         return {"cells": self._cells[columns], "touched": columns, "blank": self._blank}

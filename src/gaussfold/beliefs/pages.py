@@ -44,6 +44,8 @@ class Pages:
         if columns.min(initial=0) < 0:  # counted from the end, as NumPy does
             columns = np.where(columns < 0, columns + self.cells.shape[0], columns)
         self.left -= int(write_pages(self.cells, self._blank, self._written, self._shift, columns))
+        if 0 < self.left < self._written.size // 2:  # most of the memory is taken; no more looking is worth more
+            self.write(None)
 
     @staticmethod
     def of(pages: Pages | None) -> tuple[np.ndarray, int]:
