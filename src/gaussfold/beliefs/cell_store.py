@@ -18,6 +18,8 @@ from gaussfold.beliefs.pages import Pages
 from gaussfold.engine.cells import FORGETS, STILL, WALKS, list_touched
 from gaussfold.types import Array, ArrayLike, Moments
 
+STRETCH = 1 << 20
+"""Cells that are looked through at a time for those that were touched."""
 LARGE = 1 << 30
 """Bytes of cells from which on memory matters more than the size of a file."""
 
@@ -114,15 +116,20 @@ class CellStore:
             return np.empty(0, np.uint32)
         if self._blank is None:
             return np.arange(self._dim, dtype=np.uint32)
-        columns = np.empty(self._count_touched(), np.uint32)
-        self._list_touched(columns)
-        return columns
+        return self._touched_below(self._dim + 1)
 
-    def _count_touched(self) -> int:
-        return self._list_touched(np.empty(0, np.uint32))
-
-    def _list_touched(self, columns: np.ndarray) -> int:
-        return int(list_touched(self._cells, self._blank, *Pages.of(self._pages), columns))
+    def _touched_below(self, limit: int) -> np.ndarray:
+        """Touched features; where there are ``limit`` of them or more, only so many that this is seen."""
+        room = np.empty(min(self._dim, STRETCH) + 1, np.uint32)
+        found, total = [room[:0]], 0
+        for start in range(0, self._dim, STRETCH):
+            stop = min(start + STRETCH, self._dim)
+            n = list_touched(self._cells, self._blank, *Pages.of(self._pages), start, stop, room)
+            found.append(room[:n].copy())
+            total += n
+            if total >= limit:
+                break
+        return np.concatenate(found)
 
     # Time.
 
@@ -176,9 +183,11 @@ class CellStore:
     def _cell_state(self) -> dict[str, np.ndarray]:
         # Touched cells are copied, the whole is not: a large belief must not need half of its memory again.
         few = self._dim // (2 if self._cells.nbytes < LARGE else 8)
-        if self._blank is None or self._count_touched() >= few:
-            return {"cells": self._all_cells()} | ({} if self._blank is None else {"blank": self._blank})
-        columns = self.touched()
+        if self._blank is None:
+            return {"cells": self._all_cells()}
+        columns = self._touched_below(few)
+        if columns.size >= few:
+            return {"cells": self._all_cells(), "blank": self._blank}
         return {"cells": self._cells[columns], "touched": columns, "blank": self._blank}
 
     @classmethod

@@ -147,17 +147,15 @@ def write_pages(cells: Any, blank: Any, written: Any, shift: Any, indices: Any) 
 
 
 @compiled
-def list_touched(cells: Any, blank: Any, written: Any, shift: Any, touched: Any) -> Any:
-    """Count the cells that differ from a blank one, and list them as far as there is room."""
+def list_touched(cells: Any, blank: Any, written: Any, shift: Any, start: Any, stop: Any, touched: Any) -> Any:
+    """List the cells from ``start`` to ``stop`` that differ from a blank one, and count them; it takes a place more."""
     count = 0
-    for page in range(written.size):
+    for page in range(start >> shift, (stop - 1 >> shift) + 1):
         if written[page]:
-            for j in range(page << shift, min((page + 1) << shift, cells.shape[0])):
+            for j in range(max(start, page << shift), min(stop, (page + 1) << shift)):
                 differs = False
                 for c in range(cells.shape[2]):
                     differs |= (cells[j, 0, c] != blank[0, 0, c]) | (cells[j, 1, c] != blank[0, 1, c])
-                if differs:
-                    if count < touched.size:
-                        touched[count] = j
-                    count += 1
+                touched[count] = j  # no branch: it would often be guessed wrong
+                count += differs
     return count
