@@ -111,7 +111,7 @@ GRIDS: dict[str, list[tuple[float, ...]]] = {
         *(
             (rate, 1.0, start)
             for rate in (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-            for start in (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+            for start in (1.0, 3.0, 10.0, 30.0, 100.0)
         ),
     ],
     "sgd-root": [(rate,) for rate in (0.1, 0.15, 0.2, 0.3, 0.5)],
