@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from experiments.registry import Context
-from experiments.sparse import regret
+from experiments.sparse import regret, sampled_vb
 from experiments.sparse.keeping import kept
 from experiments.sparse.learners import METHODS
 from experiments.sparse.sampled_vb import SampledVB
@@ -51,7 +51,7 @@ def test_categorical_streams_take_so_many_of_each_category(kind):
 
 def test_sampled_vb_approaches_the_exact_one():
     (chunk,) = Stream(10, 3, 1.0).chunks(1, seed=6)
-    learner = SampledVB(10, 0.7, samples=200_000)
+    learner = SampledVB(10, 0.7, samples=200_000, fresh=True)
     learner.learn(chunk.rows, chunk.y)
     row = dict(zip(chunk.rows.indices.tolist(), chunk.rows.data.tolist(), strict=True))
     assert row
@@ -62,11 +62,30 @@ def test_sampled_vb_approaches_the_exact_one():
 
 def test_sampled_vb_by_series_is_the_direct_sum():
     (chunk,) = Stream(40, 8, 1.0).chunks(3000, seed=7)
-    series, direct = SampledVB(40, 1.7, 100), SampledVB(40, 1.7, 100, narrow=0.0)
+    series, direct = SampledVB(40, 1.7, 100, fresh=True), SampledVB(40, 1.7, 100, fresh=True, narrow=0.0)
     np.testing.assert_allclose(series.learn(chunk.rows, chunk.y), direct.learn(chunk.rows, chunk.y), atol=1e-6)
     np.testing.assert_allclose(series.mean, direct.mean, atol=1e-6)
     np.testing.assert_allclose(series.std, direct.std, rtol=1e-6)
     assert direct.std.max() < 0.25  # so that the series did most of the work
+
+
+def test_fresh_samples_come_to_quadrature():
+    """Which is the library's rule vi; the samples' errors average out over the stream."""
+    stream = Stream(50, 5, 2.0)
+    learners = [METHODS["vb"].make(50, 2.0), SampledVB(50, 2.0, 1000, fresh=True)]
+    (exact, _), (sampled, _) = regret.run(learners, stream, 20_000, seed=3)
+    assert sampled[-1] == pytest.approx(exact[-1], rel=0.01)
+
+
+def test_windows_of_the_samples_have_no_error_in_common():
+    """Averaged over all windows the samples have mean 0 and variance 1; each window has its own error."""
+    learner = SampledVB(3, 1.0, 100, fresh=True, seed=4)
+    pool, sums = sampled_vb._pool(sampled_vb._balanced(learner.rng, 4096), 100)
+    assert pool.size == 4196
+    windows = (sums[100:] - sums[:-100])[:4096] / 100
+    np.testing.assert_allclose(windows.mean(axis=0)[:4], [1.0, 0.0, 1.0, 0.0], atol=1e-12)
+    assert windows[:, 1].std() == pytest.approx(0.1, rel=0.2)
+    np.testing.assert_allclose(windows[7, 3], (pool[7:107] ** 3).mean(), atol=1e-10)
 
 
 def test_what_is_kept_is_not_computed_again(tmp_path, monkeypatch):

@@ -12,7 +12,7 @@ from experiments.sparse import regret
 from experiments.sparse.streams import Stream
 from experiments.style import BLUE, GREEN, ORANGE, canvas
 
-FAST = ["sgd", "sgd-root", "adf", "adf-exact", "dimgauss", "gauss", "approx", "auto"]
+FAST = ["sgd", "sgd-root", "adf", "adf-exact", "dimgauss", "gauss", "approx", "auto", "vb"]
 SAMPLED = ["vb100", "vb1000"]
 RIVALS = ["sgd", "adf", "dimgauss", "gauss", *SAMPLED]
 PAPER = {  # r_T of the paper's Table 1 at a million examples, 20 and 40 of 200 active
@@ -99,7 +99,7 @@ def fig03(context: Context) -> Result:  # noqa: ARG001
         ax.plot(w, theirs, color=ORANGE, ls=(0, (5, 2)), label="normal, variance 8/π")
         ax.plot(w, ours - theirs, color=GREEN, label="difference")
         ax.set(title=title, xlabel="w")
-        ax.legend()
+    middle.legend()  # for both: on the left there is no room
     right.plot(w, pdf - normal_pdf, color=BLUE, label="densities")
     right.plot(w, cdf - normal_cdf, color=GREEN, label="distribution functions")
     right.set(title="differences", xlabel="w")

@@ -12,7 +12,7 @@ import numpy as np
 import gaussfold as gf
 from experiments.sparse.baselines import AdaGrad
 from experiments.sparse.sampled_vb import SampledVB
-from experiments.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, YELLOW
+from experiments.style import BLACK, BLUE, GREEN, GREY, LIGHT, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from gaussfold.beliefs import Joint, Marginal
 from gaussfold.beliefs.cellular import Rows
 from gaussfold.dynamics import Forgetting
@@ -100,6 +100,7 @@ METHODS: dict[str, Method] = {
     "auto": Method(
         "Gauss, 8 priors mixed", (), lambda d: Belief(gf.DiagonalMixture.isotropic(d), "newton"), PURPLE, (0, (3, 2))
     ),
+    "vb": Method("VB, quadrature", _PRIOR, lambda d, s: Belief(_SOLVED(d, s), "vi"), LIGHT, "-"),
     "vb100": Method("VB, 100 samples", _PRIOR, lambda d, s: SampledVB(d, s, 100), VERMILION, "-"),
     "vb1000": Method("VB, 1000 samples", _PRIOR, lambda d, s: SampledVB(d, s, 1000), YELLOW, "-"),
 }

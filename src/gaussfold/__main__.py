@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gaussfold.cli import main
+from gaussfold.cli import command
 
 if __name__ == "__main__":
-    main()
+    command()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gaussfold as gf
-from tests.cli.helpers import ENVIRONMENT, clicks, last_json, same_model
+from tests.cli.helpers import COMMAND, ENVIRONMENT, clicks, last_json, process, same_model
 
 
 @pytest.fixture
@@ -284,3 +284,18 @@ def test_tables_are_read_alike_from_csv_and_parquet(cli, tmp_path):
     assert code == 0
     assert len(out.splitlines()) == n
     assert json.loads(out.splitlines()[0]).keys() == {"probability", "mean", "std"}
+
+
+def test_everything_is_written_before_the_process_ends_at_once(data, tmp_path):
+    """The command does not take the interpreter apart; output through a pipe must be whole all the same."""
+    code, _, err = process("train", data, "-b", 12, "-f", tmp_path / "m", "--quiet")
+    assert (code, err) == (0, "")
+    code, out, _ = process("predict", data, "-i", tmp_path / "m")
+    assert code == 0
+    assert out.count(b"\n") == 3001
+    assert out.endswith(b"\n")
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [*COMMAND, "predict", data, "-i", tmp_path / "m"], stdout=full, env=ENVIRONMENT, timeout=60
+        )
+    assert done.returncode == 5

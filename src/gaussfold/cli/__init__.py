@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+import os
+import sys
 
 
 def main() -> None:
@@ -14,4 +17,23 @@ def main() -> None:
     run()
 
 
-__all__ = ["main"]
+def command() -> None:
+    """Run the command line and end the process at once: taking the interpreter apart would cost another 0.3 s.
+
+    All files are closed and synced by then; what is left is standard output.
+    """
+    try:
+        main()
+        code: int | str | None = 0
+    except SystemExit as end:
+        code = end.code
+        if isinstance(code, str):  # Python prints it and exits with 1
+            raise
+    with contextlib.suppress(OSError, ValueError):  # a pipe that broke, a closed stream: Python's own end deals with it
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(int(code or 0))
+    sys.exit(code)
+
+
+__all__ = ["command", "main"]

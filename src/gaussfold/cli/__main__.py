@@ -1,5 +1,5 @@
 """``python -m gaussfold.cli``."""
 
-from gaussfold.cli import main
+from gaussfold.cli import command
 
-main()
+command()
