@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from gaussfold.gp import Constant, Linear, Matern12, Matern32, Matern52, SquaredExponential
+from gaussfold.gp.chain import steps_of
 from gaussfold.gp.dense import DensePrior
-from gaussfold.gp.markov import MarkovPrior, steps_of
+from gaussfold.gp.markov import MarkovPrior
 from gaussfold.gp.priors import Slopes
 from gaussfold.gp.sparse import SparsePrior
 from gaussfold.linalg.jitter import jittered_root

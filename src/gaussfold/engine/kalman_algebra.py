@@ -1,186 +1,205 @@
-"""Small matrices for :mod:`gaussfold.engine.kalman`: products that skip zeros, roots, and one site on one marginal.
+"""Small matrices for :mod:`gaussfold.engine.kalman`: sums of products, roots, and one site on one marginal.
 
-Real or complex; plain transposes, real parts in comparisons.
+A matrix is a flat array and where in it the matrix begins, row after row: a row of a store, a step of a table and
+scratch are then one type, so that every function compiles once (first use is mostly compilation). A vector is a matrix
+of one column. No function remembers anything.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from gaussfold.engine.compiled import compiled
+from gaussfold.engine.compiled import compiled_once
 
 
-@compiled
-def mul(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
-    """``out = a b``; zeros of a (blocks of the transition, most of H) cost nothing."""
-    for i in range(a.shape[0]):
-        for j in range(b.shape[1]):
-            out[i, j] = 0.0
-        for k in range(a.shape[1]):
-            t = a[i, k]
+@compiled_once("void(f8[::1], i8, f8, f8[::1], i8, f8[::1], i8, i8, i8, i8)", inner=True)
+def add(
+    out: np.ndarray, o: int, scale: float, a: np.ndarray, i: int, b: np.ndarray, j: int, n: int, k: int, m: int
+) -> None:
+    """``out += scale · a b``, (n, k) by (k, m); zeros of a (blocks of the transition, most of H) cost nothing."""
+    for r in range(n):
+        for s in range(k):
+            t = scale * a[i + r * k + s]
             if t != 0.0:
-                for j in range(b.shape[1]):
-                    out[i, j] += t * b[k, j]
+                for c in range(m):
+                    out[o + r * m + c] += t * b[j + s * m + c]
 
 
-@compiled
-def mul_turned(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
-    """``out = a b'``."""
-    for i in range(a.shape[0]):
-        for j in range(b.shape[0]):
-            out[i, j] = 0.0
-        for k in range(a.shape[1]):
-            t = a[i, k]
+@compiled_once("void(f8[::1], i8, f8, f8[::1], i8, f8[::1], i8, i8, i8, i8)", inner=True)
+def add_turned(
+    out: np.ndarray, o: int, scale: float, a: np.ndarray, i: int, b: np.ndarray, j: int, n: int, k: int, m: int
+) -> None:
+    """``out += scale · a' b``, (k, n)' by (k, m)."""
+    for s in range(k):
+        for r in range(n):
+            t = scale * a[i + s * n + r]
             if t != 0.0:
-                for j in range(b.shape[0]):
-                    out[i, j] += t * b[j, k]
+                for c in range(m):
+                    out[o + r * m + c] += t * b[j + s * m + c]
 
 
-@compiled
-def add_turned(scale: float, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
-    """``out += scale · a' b``."""
-    for k in range(a.shape[0]):
-        for i in range(a.shape[1]):
-            t = scale * a[k, i]
+@compiled_once("void(f8[::1], i8, f8, f8[::1], i8, f8[::1], i8, i8, i8, i8)", inner=True)
+def add_to_turned(
+    out: np.ndarray, o: int, scale: float, a: np.ndarray, i: int, b: np.ndarray, j: int, n: int, k: int, m: int
+) -> None:
+    """``out += scale · a b'``, (n, k) by (m, k)'."""
+    for r in range(n):
+        for s in range(k):
+            t = scale * a[i + r * k + s]
             if t != 0.0:
-                for j in range(b.shape[1]):
-                    out[i, j] += t * b[k, j]
+                for c in range(m):
+                    out[o + r * m + c] += t * b[j + c * k + s]
 
 
-@compiled
-def apply(a: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
-    """``out = a x``."""
-    for i in range(a.shape[0]):
-        t = a[i, 0] * x[0]
-        for k in range(1, a.shape[1]):
-            t += a[i, k] * x[k]
-        out[i] = t
+@compiled_once("void(f8[::1], i8, i8)", inner=True)
+def clear(out: np.ndarray, o: int, count: int) -> None:
+    """``out = 0``."""
+    for i in range(o, o + count):
+        out[i] = 0.0
 
 
-@compiled
-def root(V: np.ndarray, L: np.ndarray) -> bool:
-    """Lower Cholesky factor of a positive semi-definite matrix; False if a pivot is negative beyond rounding."""
-    D = V.shape[0]
+@compiled_once("void(f8[::1], i8, f8[::1], i8, f8[::1], i8, i8, i8, i8)", inner=True)
+def mul(out: np.ndarray, o: int, a: np.ndarray, i: int, b: np.ndarray, j: int, n: int, k: int, m: int) -> None:
+    """``out = a b``."""
+    clear(out, o, n * m)
+    add(out, o, 1.0, a, i, b, j, n, k, m)
+
+
+@compiled_once("void(f8[::1], i8, f8[::1], i8, f8[::1], i8, f8[::1], i8)", inner=True)
+def turned(out: np.ndarray, o: int, a: np.ndarray, i: int, P: np.ndarray, p: int, T: np.ndarray, n: int) -> None:
+    """``out = a P a'`` for a symmetric P, all (n, n); ``T = a P``."""
+    mul(T, 0, a, i, P, p, n, n, n)
+    clear(out, o, n * n)
+    add_to_turned(out, o, 1.0, a, i, T, 0, n, n, n)
+
+
+@compiled_once("void(f8[::1], i8, i8)", inner=True)
+def symmetrise(out: np.ndarray, o: int, n: int) -> None:
+    """Mean of a matrix and its transpose."""
+    for i in range(n):
+        for j in range(i):
+            t = 0.5 * (out[o + i * n + j] + out[o + j * n + i])
+            out[o + i * n + j] = t
+            out[o + j * n + i] = t
+
+
+@compiled_once("b1(f8[::1], i8, f8[::1], i8, i8, f8)", inner=True)
+def root(V: np.ndarray, v: int, L: np.ndarray, o: int, n: int, slack: float) -> bool:
+    """Lower Cholesky factor; False if a pivot falls short of ``-slack`` times its diagonal entry.
+
+    What is not positive becomes a column of zeros: a positive semi-definite matrix has a root too.
+    """
     fine = True
-    for j in range(D):
-        pivot = V[j, j]
-        for k in range(j):
-            pivot -= L[j, k] * L[j, k]
-        if not pivot.real >= -1e-9 * abs(V[j, j].real):
-            fine = False
-        positive = pivot.real > 0.0
-        L[j, j] = np.sqrt(pivot) if positive else 0.0
-        for i in range(j + 1, D):
-            entry = V[i, j]
+    for j in range(n):
+        for i in range(j, n):
+            t = V[v + i * n + j]
             for k in range(j):
-                entry -= L[i, k] * L[j, k]
-            L[i, j] = entry / L[j, j] if positive else 0.0
-            L[j, i] = 0.0
+                t -= L[o + i * n + k] * L[o + j * n + k]
+            if i == j:
+                fine = fine and t >= -slack * abs(V[v + j * n + j])
+                pivot = math.sqrt(t) if t > 0.0 else 0.0
+                L[o + j * n + j] = pivot
+            else:
+                L[o + i * n + j] = t / pivot if pivot > 0.0 else 0.0
+                L[o + j * n + i] = 0.0
     return fine
 
 
-@compiled
-def solve(a: np.ndarray, b: np.ndarray) -> None:
-    """``b = a⁻¹ b`` by elimination with row pivots; a is used up."""
-    D = a.shape[0]
-    for k in range(D):
+@compiled_once("void(f8[::1], i8, f8[::1], i8, i8, i8)", inner=True)
+def solve(a: np.ndarray, i: int, b: np.ndarray, j: int, n: int, m: int) -> None:
+    """``b = a⁻¹ b``, (n, n) and (n, m), by elimination with row pivots; a is used up."""
+    for k in range(n):
         best = k
-        for i in range(k + 1, D):
-            if abs(a[i, k].real) > abs(a[best, k].real):
-                best = i
+        for r in range(k + 1, n):
+            if abs(a[i + r * n + k]) > abs(a[i + best * n + k]):
+                best = r
         if best != k:
-            for j in range(D):
-                a[k, j], a[best, j] = a[best, j], a[k, j]
-            for j in range(b.shape[1]):
-                b[k, j], b[best, j] = b[best, j], b[k, j]
-        for i in range(k + 1, D):
-            t = a[i, k] / a[k, k]
-            for j in range(k + 1, D):
-                a[i, j] -= t * a[k, j]
-            for j in range(b.shape[1]):
-                b[i, j] -= t * b[k, j]
-    for k in range(D - 1, -1, -1):
-        for j in range(b.shape[1]):
-            t = b[k, j]
-            for i in range(k + 1, D):
-                t -= a[k, i] * b[i, j]
-            b[k, j] = t / a[k, k]
+            for c in range(n):
+                a[i + k * n + c], a[i + best * n + c] = a[i + best * n + c], a[i + k * n + c]
+            for c in range(m):
+                b[j + k * m + c], b[j + best * m + c] = b[j + best * m + c], b[j + k * m + c]
+        inverse = 1.0 / a[i + k * n + k]
+        for c in range(k + 1, n):
+            a[i + k * n + c] *= inverse
+        for c in range(m):
+            b[j + k * m + c] *= inverse
+        for r in range(n):  # Gauss-Jordan: below the pivot and above it
+            t = a[i + r * n + k]
+            if r != k and t != 0.0:
+                for c in range(k + 1, n):
+                    a[i + r * n + c] -= t * a[i + k * n + c]
+                for c in range(m):
+                    b[j + r * m + c] -= t * b[j + k * m + c]
 
 
-@compiled
-def factorised(V: np.ndarray, precision: np.ndarray, work: np.ndarray) -> tuple[bool, float]:
-    """``V = LL'`` and ``I + L'ΛL = RR'``, into ``work[0]`` and ``work[1]``; whether both exist, and log det R."""
-    D = V.shape[0]
-    L, R, G = work[0], work[1], work[2]
-    fine = root(V, L)
-    mul(precision, L, G)
-    for i in range(D):
-        for j in range(D):
-            R[i, j] = 0.0
-    add_turned(1.0, L, G, R)
-    half_log_det = 0.0 * V[0, 0]
-    for j in range(D):
-        R[j, j] += 1.0
-        for i in range(j, D):
-            entry = R[i, j]
-            for k in range(j):
-                entry -= R[i, k] * R[j, k]
-            if i == j:
-                fine = fine and entry.real > 0.0
-                R[j, j] = np.sqrt(entry)
-                half_log_det += 0.5 * np.log(entry)
-            else:
-                R[i, j] = entry / R[j, j]
-    return fine, half_log_det
+@compiled_once("b1(f8[::1], i8, f8[::1], i8, f8[::1], i8, i8)", inner=True)
+def factorised(V: np.ndarray, v: int, precision: np.ndarray, y: int, work: np.ndarray, w: int, n: int) -> bool:
+    """``V = LL'`` into ``work[w:]`` and ``I + L'ΛL = RR'`` behind it; whether both exist. A third matrix is scratch."""
+    size = n * n
+    fine = root(V, v, work, w, n, 1e-9)
+    mul(work, w + size, precision, y, work, w, n, n, n)
+    clear(work, w + 2 * size, size)
+    add_turned(work, w + 2 * size, 1.0, work, w, work, w + size, n, n, n)
+    for d in range(n):
+        work[w + 2 * size + d * (n + 1)] += 1.0
+    return root(work, w + 2 * size, work, w + size, n, -1e-300) and fine
 
 
-@compiled
+@compiled_once("Tuple((b1, f8))(f8[::1], f8[::1], f8[::1], i8, f8[::1], i8, f8[::1], i8, f8[::1], i8)", inner=True)
 def absorb(
-    V: np.ndarray, h: np.ndarray, precision: np.ndarray, shift: np.ndarray, work: np.ndarray, right: np.ndarray,
-    pull: np.ndarray, weight: np.ndarray, total: np.ndarray,
-) -> bool:  # fmt: skip
-    """One site on the marginal N(h, V): ω, Ω, and its share of log Z; False if no positive covariance is left.
+    V: np.ndarray, h: np.ndarray, precision: np.ndarray, y: int, shift: np.ndarray, s: int,
+    store: np.ndarray, at: int, work: np.ndarray, n: int,
+) -> tuple[bool, float]:  # fmt: skip
+    """One site on the marginal N(h, V): ω, Ω into ``store[at:]``; whether a posterior is left, and the share of log Z.
 
     ``[Ω ω] = (I + ΛV)⁻¹ [Λ e]``: no difference of large numbers when the site is much sharper than the prior. Whether
     the posterior is positive is for the pivots of ``I + L'ΛL`` to say, ``V = LL'``, which also give the determinant.
     """
-    D = h.shape[0]
-    G = work[2]
-    fine, half_log_det = factorised(V, precision, work)
-    if not fine:
-        return False
-    total[0] -= half_log_det
-    mul(precision, V, G)
-    for i in range(D):
-        G[i, i] += 1.0
-        t = shift[i]
-        for j in range(D):
-            t -= precision[i, j] * h[j]
-            right[i, j] = precision[i, j]
-        right[i, D] = t
-        pull[i] = t  # e, for now
-        total[0] += 0.5 * (shift[i] + t) * h[i]
-    solve(G, right)
-    for i in range(D):
-        for j in range(D):
-            weight[i, j] = 0.5 * (right[i, j] + right[j, i])
-            total[0] += 0.5 * pull[i] * V[i, j] * right[j, D]
-    for i in range(D):
-        pull[i] = right[i, D]
-    return True
+    size = n * n
+    if not factorised(V, 0, precision, y, work, 0, n):
+        return False, 0.0
+    determinant = 1.0
+    for d in range(n):
+        determinant *= work[size + d * (n + 1)]
+    share = -math.log(determinant)
+    mul(work, 0, precision, y, V, 0, n, n, n)
+    right = size
+    for i in range(n):
+        work[i * (n + 1)] += 1.0
+        e = shift[s + i]
+        for j in range(n):
+            e -= precision[y + i * n + j] * h[j]
+            work[right + i * (n + 1) + j] = precision[y + i * n + j]
+        work[right + i * (n + 1) + n] = e
+        store[at + i] = e  # for now
+        share += 0.5 * (shift[s + i] + e) * h[i]
+    solve(work, 0, work, right, n, n + 1)
+    for i in range(n):
+        e = store[at + i]
+        for j in range(n):
+            store[at + n + i * n + j] = work[right + i * (n + 1) + j]
+            share += 0.5 * e * V[i * n + j] * work[right + j * (n + 1) + n]
+    for i in range(n):
+        store[at + i] = work[right + i * (n + 1) + n]
+    symmetrise(store, at + n, n)
+    return True, share
 
 
-@compiled
-def marginal(V: np.ndarray, precision: np.ndarray, work: np.ndarray, out: np.ndarray) -> None:
+@compiled_once("void(f8[::1], i8, f8[::1], i8, f8[::1], i8, f8[::1], i8)", inner=True)
+def marginal(
+    V: np.ndarray, v: int, precision: np.ndarray, y: int, out: np.ndarray, o: int, work: np.ndarray, n: int
+) -> None:
     """``(V⁻¹ + Λ)⁻¹ = X'X`` with ``V = LL'``, ``I + L'ΛL = RR'``, ``X = R⁻¹L'``: never indefinite."""
-    D = V.shape[0]
-    L, R, X = work[0], work[1], work[3]
-    factorised(V, precision, work)
-    out[:] = 0.0
-    for j in range(D):
-        for i in range(D):
-            t = L[j, i]
+    size = n * n
+    factorised(V, v, precision, y, work, 0, n)
+    x = 2 * size
+    for j in range(n):
+        for i in range(n):
+            t = work[j * n + i]
             for k in range(i):
-                t -= R[i, k] * X[k, j]
-            X[i, j] = t / R[i, i]
-    add_turned(1.0, X, X, out)
+                t -= work[size + i * n + k] * work[x + k * n + j]
+            work[x + i * n + j] = t / work[size + i * (n + 1)]
+    clear(out, o, size)
+    add_turned(out, o, 1.0, work, x, work, x, n, n, n)

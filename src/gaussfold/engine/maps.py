@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from scipy.special import gammaln, log_ndtr
 
 from gaussfold.engine.compiled import compiled
 from gaussfold.engine.evaluate import APPROXIMATE, expected_log_density, rule_site
 from gaussfold.engine.evaluate import expected_derivatives as derivatives_of_one
 from gaussfold.engine.evaluate import log_predictive as _log_predictive
 from gaussfold.engine.evaluate import predictive as _predictive
-from gaussfold.engine.families import GAUSSIAN, LOGIT
+from gaussfold.engine.families import GAUSSIAN, HUGE, LOGIT, POISSON, PROBIT
 from gaussfold.engine.logistic_rows import logit_rows, softplus_rows
+from gaussfold.engine.probit_rows import FARTHEST, WIDE, log_probit_rows, probit_rows
 from gaussfold.engine.quadrature import tilted_moments
 from gaussfold.engine.sites import visit
 
 
 def expected_log_prob(code: int, p0: float, p1: float, y: np.ndarray, m: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """E log p under N(m, v), row by row. Not compiled itself: the logit need not wait for the other families."""
+    """E log p under N(m, v), row by row. Not compiled itself: no family need wait for the code of all."""
     if code == LOGIT:
         value: np.ndarray = y * m - softplus_rows(m, v)
         return value
+    if code == PROBIT:
+        value = np.full(y.size, np.nan)
+        for rows, few in _probit_parts(y, m, v):
+            part = y[rows], m[rows], v[rows]
+            value[rows] = log_probit_rows(*part) if few else _expected_log_prob(code, p0, p1, *part)
+        return value
+    if code == POISSON:
+        return np.asarray(y * m - _mean_count(m, v) - gammaln(y + 1.0))
     return _expected_log_prob(code, p0, p1, y, m, v)
+
+
+def _mean_count(m: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """E e^f."""
+    return np.exp(np.minimum(m + 0.5 * v, HUGE))
 
 
 def expected_derivatives(
@@ -31,7 +48,27 @@ def expected_derivatives(
     """E l' and E l'' under N(m, v), row by row. Not compiled itself, as above."""
     if code == LOGIT and p0 != APPROXIMATE:
         return logit_rows(y, m, v)
+    if code == PROBIT:
+        first, second = np.full((2, y.size), np.nan)
+        for rows, few in _probit_parts(y, m, v):
+            part = y[rows], m[rows], v[rows]
+            first[rows], second[rows] = probit_rows(*part) if few else _expected_derivatives(code, p0, p1, *part)
+        return first, second
+    if code == POISSON:
+        r = _mean_count(m, v) + 0.0 * y
+        return y - r, -r
     return _expected_derivatives(code, p0, p1, y, m, v)
+
+
+def _probit_parts(y: np.ndarray, m: np.ndarray, v: np.ndarray) -> Iterator[tuple[Any, bool]]:
+    """Rows that fit into lanes (True), and what else has a label (False); most often the former are all there are."""
+    fits = ((y == 0.0) | (y == 1.0)) & (v < WIDE * WIDE) & (np.abs(m) <= FARTHEST)
+    if fits.all():
+        yield slice(None), True
+        return
+    for rows, few in ((fits, True), (~fits & ~np.isnan(y), False)):
+        if rows.any():
+            yield rows, few
 
 
 @compiled
@@ -81,6 +118,10 @@ def tilted(
 
 def log_predictive(code: int, p0: float, p1: float, y: np.ndarray, m: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Log E p(y|f), row by row. Not compiled itself, as above."""
+    if code == PROBIT:
+        a = m / np.sqrt(1.0 + v)
+        log_p = np.where(y > 0.0, y * log_ndtr(a), 0.0) + np.where(y < 1.0, (1.0 - y) * log_ndtr(-a), 0.0)
+        return np.where(np.isnan(y), np.nan, log_p)
     if code != LOGIT or p0 == APPROXIMATE:
         return _log_predictive_rows(code, p0, p1, y, m, v)
     likely = (m >= 0.0).astype(np.float64)
