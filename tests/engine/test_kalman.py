@@ -33,7 +33,7 @@ def run(step, A, Q, H, P, precision, shift, differentiate=False, passes=GeneralP
     """Filter, then smooth in stretches; with a move, the tangents minus the adjoints."""
     (N, D), S = shift.shape, len(P)
     mine = passes(Matrices(step, A, Q, H))
-    filtered, bad = mine.forward(np.zeros(S), P, precision, shift)
+    filtered, bad = mine.forward(np.zeros(S), P, precision, shift, None)
     f_mean, f_cov, carry = np.empty((N, D)), np.empty((N, D, D)), mine.carry()
     bars = np.zeros(A.shape), np.zeros(A.shape)
     if bad >= 0:

@@ -17,6 +17,8 @@ derivative of all this in the direction of the sites is :mod:`gaussfold.engine.k
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gaussfold.engine.compiled import compiled_once
@@ -32,25 +34,29 @@ from gaussfold.engine.kalman_algebra import (
     symmetrise,
     turned,
 )
+from gaussfold.engine.lane_memory import offset as at
+from gaussfold.engine.lane_memory import pointer
 
 
-@compiled_once("Tuple((f8, i8))(i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1])")
+@compiled_once(f"Tuple((f8, i8))(i8[::1]{', f8[::1]' * 9})")
 def forward(
-    step: np.ndarray, A: np.ndarray, Q: np.ndarray, H: np.ndarray, m0: np.ndarray, P0: np.ndarray,
-    precision: np.ndarray, shift: np.ndarray, store: np.ndarray,
+    step: np.ndarray, tables_A: np.ndarray, Q: np.ndarray, reads: np.ndarray, m0: np.ndarray, P0: np.ndarray,
+    precisions: np.ndarray, shifts: np.ndarray, stored: np.ndarray, scratch: np.ndarray,
 ) -> tuple[float, int]:  # fmt: skip
     """Filter into store; returns log Z and the first row whose site leaves no positive covariance, or -1.
 
     ``m0, P0`` are the state at row 0.
     """
     S = m0.size
-    D = H.size // S
+    D = reads.size // S
     width = S + S * S + D * S + D + D * D
-    T = np.empty(S * S)
-    W = np.empty(D * S)
-    V = np.empty(D * D)
-    h = np.empty(D)
-    work = np.empty(3 * D * D + D)
+    A, H, store = pointer(tables_A), pointer(reads), pointer(stored)
+    precision, shift = pointer(precisions), pointer(shifts)
+    T = pointer(scratch)
+    W = at(T, S * S)
+    V = at(W, D * S)
+    h = at(V, D * D)
+    work = at(h, D)
     total = 0.0
     for n in range(step.size):
         m = n * width
@@ -60,8 +66,8 @@ def forward(
         weight = pull + D
         if n > 0:
             u = step[n] * S * S
-            mul(store, m, A, u, store, m - width, S, S, 1)
-            turned(store, P, A, u, store, P - width, T, S)
+            mul(at(store, m), at(A, u), at(store, m - width), S, S, 1)
+            turned(at(store, P), at(A, u), at(store, P - width), T, S)
             for i in range(S * S):
                 store[P + i] += Q[u + i]
         else:
@@ -69,41 +75,41 @@ def forward(
                 store[m + i] = m0[i]
             for i in range(S * S):
                 store[P + i] = P0[i]
-        mul(h, 0, H, 0, store, m, D, S, 1)
-        mul(store, cross, H, 0, store, P, D, S, S)
-        clear(V, 0, D * D)
-        add_to_turned(V, 0, 1.0, H, 0, store, cross, D, S, D)
-        fine, share = absorb(V, h, precision, n * D * D, shift, n * D, store, pull, work, D)
+        mul(h, H, at(store, m), D, S, 1)
+        mul(at(store, cross), H, at(store, P), D, S, S)
+        clear(V, D * D)
+        add_to_turned(V, 1.0, H, at(store, cross), D, S, D)
+        fine, share = absorb(
+            V, h, at(precision, n * D * D), at(shift, n * D), at(store, pull), at(store, weight), work, D
+        )
         if not fine:
             return total, n
         total += share
-        mul(W, 0, store, weight, store, cross, D, D, S)
-        add_turned(store, m, 1.0, store, cross, store, pull, S, D, 1)
-        add_turned(store, P, -1.0, store, cross, W, 0, S, D, S)
-        symmetrise(store, P, S)
+        mul(W, at(store, weight), at(store, cross), D, D, S)
+        add_turned(at(store, m), 1.0, at(store, cross), at(store, pull), S, D, 1)
+        add_turned(at(store, P), -1.0, at(store, cross), W, S, D, S)
+        symmetrise(at(store, P), S)
     return total, -1
 
 
-@compiled_once("void(f8[::1], i8, f8[::1], i8, f8[::1], f8[::1], i8)", inner=True)
-def back_in_time(A: np.ndarray, u: int, carry: np.ndarray, at: int, g: np.ndarray, T: np.ndarray, S: int) -> None:
-    """``r = A'r`` and ``N = A'NA``, in place at ``carry[at:]``."""
-    clear(g, 0, S)
-    add_turned(g, 0, 1.0, A, u, carry, at, S, S, 1)
+@compiled_once("void(CPointer(f8), CPointer(f8), CPointer(f8), CPointer(f8), CPointer(f8), i8)", inner=True)
+def back_in_time(A: Any, r: Any, N: Any, g: Any, T: Any, S: int) -> None:
+    """``r = A'r`` and ``N = A'NA``, in place."""
+    clear(g, S)
+    add_turned(g, 1.0, A, r, S, S, 1)
     for i in range(S):
-        carry[at + i] = g[i]
-    clear(T, 0, S * S)
-    add_turned(T, 0, 1.0, A, u, carry, at + S, S, S, S)
-    mul(carry, at + S, T, 0, A, u, S, S, S)
-    symmetrise(carry, at + S, S)  # the measurement takes (H'U)' for U'H: true of a symmetric N, and rounding would grow
+        r[i] = g[i]
+    clear(T, S * S)
+    add_turned(T, 1.0, A, N, S, S, S)
+    mul(N, T, A, S, S, S)
+    symmetrise(N, S)  # the measurement takes (H'U)' for U'H: true of a symmetric N, and rounding would grow
 
 
-@compiled_once(
-    "void(i8, i8, i8, i8, i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[::1], f8[::1])"
-)
+@compiled_once(f"void(i8, i8, i8, i8, i8[::1]{', f8[::1]' * 7}, b1{', f8[::1]' * 3})")
 def backward(
-    low: int, high: int, first: int, D: int, step: np.ndarray, A: np.ndarray, H: np.ndarray, precision: np.ndarray,
-    store: np.ndarray, carry: np.ndarray, f_mean: np.ndarray, f_cov: np.ndarray,
-    differentiate: bool, bar_A: np.ndarray, bar_Q: np.ndarray,
+    low: int, high: int, first: int, D: int, step: np.ndarray, tables_A: np.ndarray, reads: np.ndarray,
+    precisions: np.ndarray, stored: np.ndarray, carry: np.ndarray, f_means: np.ndarray, f_covs: np.ndarray,
+    differentiate: bool, bars_A: np.ndarray, bars_Q: np.ndarray, scratch: np.ndarray,
 ) -> None:  # fmt: skip
     """Smooth rows ``low`` to ``high``: marginals of the latents (row n at n - low) and, if asked, adjoints of A and Q.
 
@@ -113,70 +119,73 @@ def backward(
     A marginal's covariance is what past and future say, ``V - (I + KΩ)⁻¹K`` with ``K = HP⁻N P⁻H'``, times its own site,
     in a form that cannot become indefinite however sharp the site is.
     """
-    S = H.size // D
+    S = reads.size // D
     SS, DD, DS = S * S, D * D, D * S
     width = S + SS + DS + D + DD
-    N = S  # where N begins in carry
-    T = np.empty(SS)
-    X = np.empty(SS)
-    Y = np.empty(DS)
-    U = np.empty(DS)
-    K = np.empty(DD)
-    G = np.empty(DD)
-    E = np.empty(DD)
-    work = np.empty(3 * DD)
-    g = np.empty(max(D, S))
+    A, H, store, precision = pointer(tables_A), pointer(reads), pointer(stored), pointer(precisions)
+    f_mean, f_cov, bar_A, bar_Q = pointer(f_means), pointer(f_covs), pointer(bars_A), pointer(bars_Q)
+    r = pointer(carry)
+    N = at(r, S)
+    T = pointer(scratch)
+    X = at(T, SS)
+    Y = at(X, SS)
+    U = at(Y, DS)
+    K = at(U, DS)
+    G = at(K, DD)
+    E = at(G, DD)
+    g = at(E, DD)
+    work = at(g, S + D)
     for n in range(high - 1, low - 1, -1):
         m = n * width
         P = m + S
         cross = P + SS
         pull = cross + DS
         weight = pull + D
-        mul(g, 0, store, P, carry, 0, S, S, 1)
+        mul(g, at(store, P), r, S, S, 1)
         for i in range(S):
             g[i] += store[m + i]
-        mul(f_mean, (n - low) * D, H, 0, g, 0, D, S, 1)
-        mul(Y, 0, store, cross, carry, N, D, S, S)
-        clear(K, 0, DD)
-        add_to_turned(K, 0, 1.0, Y, 0, store, cross, D, S, D)
-        mul(G, 0, K, 0, store, weight, D, D, D)
+        mul(at(f_mean, (n - low) * D), H, g, D, S, 1)
+        mul(Y, at(store, cross), N, D, S, S)
+        clear(K, DD)
+        add_to_turned(K, 1.0, Y, at(store, cross), D, S, D)
+        mul(G, K, at(store, weight), D, D, D)
         for i in range(DD):
             E[i] = K[i]
         for d in range(D):
             G[d * (D + 1)] += 1.0
-        solve(G, 0, E, 0, D, D)
-        symmetrise(E, 0, D)
+        solve(G, E, D, D)
+        symmetrise(E, D)
         for i in range(DD):
             G[i] = -E[i]
-        add_to_turned(G, 0, 1.0, H, 0, store, cross, D, S, D)
-        marginal(G, 0, precision, n * DD, f_cov, (n - low) * DD, work, D)
+        add_to_turned(G, 1.0, H, at(store, cross), D, S, D)
+        marginal(G, at(precision, n * DD), at(f_cov, (n - low) * DD), work, D)
         # back through the measurement
-        mul(g, 0, store, cross, carry, 0, D, S, 1)
-        mul(E, 0, store, weight, g, 0, D, D, 1)
+        mul(g, at(store, cross), r, D, S, 1)
+        mul(E, at(store, weight), g, D, D, 1)
         for d in range(D):
             g[d] = store[pull + d] - E[d]
-        add_turned(carry, 0, 1.0, H, 0, g, 0, S, D, 1)
+        add_turned(r, 1.0, H, g, S, D, 1)
         # N += H'U + U'H with U = (Ω + ΩKΩ)H/2 - ΩY
-        mul(G, 0, store, weight, K, 0, D, D, D)
-        mul(K, 0, G, 0, store, weight, D, D, D)
+        mul(G, at(store, weight), K, D, D, D)
+        mul(K, G, at(store, weight), D, D, D)
         for i in range(DD):
             K[i] += store[weight + i]
-        clear(U, 0, DS)
-        add(U, 0, 0.5, K, 0, H, 0, D, D, S)
-        add(U, 0, -1.0, store, weight, Y, 0, D, D, S)
-        add_turned(carry, N, 1.0, H, 0, U, 0, S, D, S)
-        add_turned(carry, N, 1.0, U, 0, H, 0, S, D, S)
+        clear(U, DS)
+        add(U, 0.5, K, H, D, D, S)
+        add(U, -1.0, at(store, weight), Y, D, D, S)
+        add_turned(N, 1.0, H, U, S, D, S)
+        add_turned(N, 1.0, U, H, S, D, S)
         if n == 0:
             break
         u = step[n] * SS
         if differentiate:
             for i in range(S):
                 for j in range(S):
-                    X[i * S + j] = 0.5 * (carry[i] * carry[j] - carry[N + i * S + j])
-            mul(T, 0, A, u, store, P - width, S, S, S)
+                    X[i * S + j] = 0.5 * (r[i] * r[j] - N[i * S + j])
+            mul(T, at(A, u), at(store, P - width), S, S, S)
             bar = u - first * SS
-            add_to_turned(bar_A, bar, 1.0, carry, 0, store, m - width, S, 1, S)
-            add(bar_A, bar, 2.0, X, 0, T, 0, S, S, S)
+            add_to_turned(at(bar_A, bar), 1.0, r, at(store, m - width), S, 1, S)
+            add(at(bar_A, bar), 2.0, X, T, S, S, S)
             for i in range(SS):
                 bar_Q[bar + i] += X[i]
-        back_in_time(A, u, carry, 0, g, T, S)
+        back_in_time(at(A, u), r, N, g, T, S)

@@ -1,205 +1,195 @@
 """Small matrices for :mod:`gaussfold.engine.kalman`: sums of products, roots, and one site on one marginal.
 
-A matrix is a flat array and where in it the matrix begins, row after row: a row of a store, a step of a table and
-scratch are then one type, so that every function compiles once (first use is mostly compilation). A vector is a matrix
-of one column. No function remembers anything.
+A matrix is a pointer to its first entry, rows one after the other; a vector is a matrix of one column. A row of a
+store, a step of a table and scratch are then one type, and ten words shorter than an array: every function compiles
+once, and first use is mostly compilation. Nothing is allocated here; ``work`` is scratch.
 """
 
 from __future__ import annotations
 
 import math
-
-import numpy as np
+from typing import Any
 
 from gaussfold.engine.compiled import compiled_once
+from gaussfold.engine.lane_memory import offset as at
+
+_P = "CPointer(f8)"
+_SUM = f"void({_P}, f8, {_P}, {_P}, i8, i8, i8)"
 
 
-@compiled_once("void(f8[::1], i8, f8, f8[::1], i8, f8[::1], i8, i8, i8, i8)", inner=True)
-def add(
-    out: np.ndarray, o: int, scale: float, a: np.ndarray, i: int, b: np.ndarray, j: int, n: int, k: int, m: int
-) -> None:
+@compiled_once(_SUM, inner=True)
+def add(out: Any, scale: float, a: Any, b: Any, n: int, k: int, m: int) -> None:
     """``out += scale · a b``, (n, k) by (k, m); zeros of a (blocks of the transition, most of H) cost nothing."""
     for r in range(n):
         for s in range(k):
-            t = scale * a[i + r * k + s]
+            t = scale * a[r * k + s]
             if t != 0.0:
                 for c in range(m):
-                    out[o + r * m + c] += t * b[j + s * m + c]
+                    out[r * m + c] += t * b[s * m + c]
 
 
-@compiled_once("void(f8[::1], i8, f8, f8[::1], i8, f8[::1], i8, i8, i8, i8)", inner=True)
-def add_turned(
-    out: np.ndarray, o: int, scale: float, a: np.ndarray, i: int, b: np.ndarray, j: int, n: int, k: int, m: int
-) -> None:
+@compiled_once(_SUM, inner=True)
+def add_turned(out: Any, scale: float, a: Any, b: Any, n: int, k: int, m: int) -> None:
     """``out += scale · a' b``, (k, n)' by (k, m)."""
     for s in range(k):
         for r in range(n):
-            t = scale * a[i + s * n + r]
+            t = scale * a[s * n + r]
             if t != 0.0:
                 for c in range(m):
-                    out[o + r * m + c] += t * b[j + s * m + c]
+                    out[r * m + c] += t * b[s * m + c]
 
 
-@compiled_once("void(f8[::1], i8, f8, f8[::1], i8, f8[::1], i8, i8, i8, i8)", inner=True)
-def add_to_turned(
-    out: np.ndarray, o: int, scale: float, a: np.ndarray, i: int, b: np.ndarray, j: int, n: int, k: int, m: int
-) -> None:
+@compiled_once(_SUM, inner=True)
+def add_to_turned(out: Any, scale: float, a: Any, b: Any, n: int, k: int, m: int) -> None:
     """``out += scale · a b'``, (n, k) by (m, k)'."""
     for r in range(n):
         for s in range(k):
-            t = scale * a[i + r * k + s]
+            t = scale * a[r * k + s]
             if t != 0.0:
                 for c in range(m):
-                    out[o + r * m + c] += t * b[j + c * k + s]
+                    out[r * m + c] += t * b[c * k + s]
 
 
-@compiled_once("void(f8[::1], i8, i8)", inner=True)
-def clear(out: np.ndarray, o: int, count: int) -> None:
+@compiled_once(f"void({_P}, i8)", inner=True)
+def clear(out: Any, count: int) -> None:
     """``out = 0``."""
-    for i in range(o, o + count):
+    for i in range(count):
         out[i] = 0.0
 
 
-@compiled_once("void(f8[::1], i8, f8[::1], i8, f8[::1], i8, i8, i8, i8)", inner=True)
-def mul(out: np.ndarray, o: int, a: np.ndarray, i: int, b: np.ndarray, j: int, n: int, k: int, m: int) -> None:
+@compiled_once(f"void({_P}, {_P}, {_P}, i8, i8, i8)", inner=True)
+def mul(out: Any, a: Any, b: Any, n: int, k: int, m: int) -> None:
     """``out = a b``."""
-    clear(out, o, n * m)
-    add(out, o, 1.0, a, i, b, j, n, k, m)
+    clear(out, n * m)
+    add(out, 1.0, a, b, n, k, m)
 
 
-@compiled_once("void(f8[::1], i8, f8[::1], i8, f8[::1], i8, f8[::1], i8)", inner=True)
-def turned(out: np.ndarray, o: int, a: np.ndarray, i: int, P: np.ndarray, p: int, T: np.ndarray, n: int) -> None:
+@compiled_once(f"void({_P}, {_P}, {_P}, {_P}, i8)", inner=True)
+def turned(out: Any, a: Any, P: Any, T: Any, n: int) -> None:
     """``out = a P a'`` for a symmetric P, all (n, n); ``T = a P``."""
-    mul(T, 0, a, i, P, p, n, n, n)
-    clear(out, o, n * n)
-    add_to_turned(out, o, 1.0, a, i, T, 0, n, n, n)
+    mul(T, a, P, n, n, n)
+    clear(out, n * n)
+    add_to_turned(out, 1.0, a, T, n, n, n)
 
 
-@compiled_once("void(f8[::1], i8, i8)", inner=True)
-def symmetrise(out: np.ndarray, o: int, n: int) -> None:
+@compiled_once(f"void({_P}, i8)", inner=True)
+def symmetrise(out: Any, n: int) -> None:
     """Mean of a matrix and its transpose."""
     for i in range(n):
         for j in range(i):
-            t = 0.5 * (out[o + i * n + j] + out[o + j * n + i])
-            out[o + i * n + j] = t
-            out[o + j * n + i] = t
+            t = 0.5 * (out[i * n + j] + out[j * n + i])
+            out[i * n + j] = t
+            out[j * n + i] = t
 
 
-@compiled_once("b1(f8[::1], i8, f8[::1], i8, i8, f8)", inner=True)
-def root(V: np.ndarray, v: int, L: np.ndarray, o: int, n: int, slack: float) -> bool:
+@compiled_once(f"b1({_P}, {_P}, i8, f8)", inner=True)
+def root(V: Any, L: Any, n: int, slack: float) -> bool:
     """Lower Cholesky factor; False if a pivot falls short of ``-slack`` times its diagonal entry.
 
     What is not positive becomes a column of zeros: a positive semi-definite matrix has a root too.
     """
     fine = True
     for j in range(n):
+        pivot = 0.0
         for i in range(j, n):
-            t = V[v + i * n + j]
+            t = V[i * n + j]
             for k in range(j):
-                t -= L[o + i * n + k] * L[o + j * n + k]
+                t -= L[i * n + k] * L[j * n + k]
             if i == j:
-                fine = fine and t >= -slack * abs(V[v + j * n + j])
+                fine = fine and t >= -slack * abs(V[j * n + j])
                 pivot = math.sqrt(t) if t > 0.0 else 0.0
-                L[o + j * n + j] = pivot
+                L[j * n + j] = pivot
             else:
-                L[o + i * n + j] = t / pivot if pivot > 0.0 else 0.0
-                L[o + j * n + i] = 0.0
+                L[i * n + j] = t / pivot if pivot > 0.0 else 0.0
+                L[j * n + i] = 0.0
     return fine
 
 
-@compiled_once("void(f8[::1], i8, f8[::1], i8, i8, i8)", inner=True)
-def solve(a: np.ndarray, i: int, b: np.ndarray, j: int, n: int, m: int) -> None:
-    """``b = a⁻¹ b``, (n, n) and (n, m), by elimination with row pivots; a is used up."""
+@compiled_once(f"void({_P}, {_P}, i8, i8)", inner=True)
+def solve(a: Any, b: Any, n: int, m: int) -> None:
+    """``b = a⁻¹ b``, (n, n) and (n, m), by elimination with row pivots (Gauss-Jordan); a is used up."""
     for k in range(n):
         best = k
         for r in range(k + 1, n):
-            if abs(a[i + r * n + k]) > abs(a[i + best * n + k]):
+            if abs(a[r * n + k]) > abs(a[best * n + k]):
                 best = r
         if best != k:
             for c in range(n):
-                a[i + k * n + c], a[i + best * n + c] = a[i + best * n + c], a[i + k * n + c]
+                a[k * n + c], a[best * n + c] = a[best * n + c], a[k * n + c]
             for c in range(m):
-                b[j + k * m + c], b[j + best * m + c] = b[j + best * m + c], b[j + k * m + c]
-        inverse = 1.0 / a[i + k * n + k]
+                b[k * m + c], b[best * m + c] = b[best * m + c], b[k * m + c]
+        inverse = 1.0 / a[k * n + k]
         for c in range(k + 1, n):
-            a[i + k * n + c] *= inverse
+            a[k * n + c] *= inverse
         for c in range(m):
-            b[j + k * m + c] *= inverse
-        for r in range(n):  # Gauss-Jordan: below the pivot and above it
-            t = a[i + r * n + k]
+            b[k * m + c] *= inverse
+        for r in range(n):
+            t = a[r * n + k]
             if r != k and t != 0.0:
                 for c in range(k + 1, n):
-                    a[i + r * n + c] -= t * a[i + k * n + c]
+                    a[r * n + c] -= t * a[k * n + c]
                 for c in range(m):
-                    b[j + r * m + c] -= t * b[j + k * m + c]
+                    b[r * m + c] -= t * b[k * m + c]
 
 
-@compiled_once("b1(f8[::1], i8, f8[::1], i8, f8[::1], i8, i8)", inner=True)
-def factorised(V: np.ndarray, v: int, precision: np.ndarray, y: int, work: np.ndarray, w: int, n: int) -> bool:
-    """``V = LL'`` into ``work[w:]`` and ``I + L'ΛL = RR'`` behind it; whether both exist. A third matrix is scratch."""
-    size = n * n
-    fine = root(V, v, work, w, n, 1e-9)
-    mul(work, w + size, precision, y, work, w, n, n, n)
-    clear(work, w + 2 * size, size)
-    add_turned(work, w + 2 * size, 1.0, work, w, work, w + size, n, n, n)
+@compiled_once(f"b1({_P}, {_P}, {_P}, i8)", inner=True)
+def factorised(V: Any, precision: Any, work: Any, n: int) -> bool:
+    """``V = LL'`` into work and ``I + L'ΛL = RR'`` behind it; whether both exist. A third matrix is scratch."""
+    L, R, G = work, at(work, n * n), at(work, 2 * n * n)
+    fine = root(V, L, n, 1e-9)
+    mul(R, precision, L, n, n, n)
+    clear(G, n * n)
+    add_turned(G, 1.0, L, R, n, n, n)
     for d in range(n):
-        work[w + 2 * size + d * (n + 1)] += 1.0
-    return root(work, w + 2 * size, work, w + size, n, -1e-300) and fine
+        G[d * (n + 1)] += 1.0
+    return root(G, R, n, -1e-300) and fine
 
 
-@compiled_once("Tuple((b1, f8))(f8[::1], f8[::1], f8[::1], i8, f8[::1], i8, f8[::1], i8, f8[::1], i8)", inner=True)
-def absorb(
-    V: np.ndarray, h: np.ndarray, precision: np.ndarray, y: int, shift: np.ndarray, s: int,
-    store: np.ndarray, at: int, work: np.ndarray, n: int,
-) -> tuple[bool, float]:  # fmt: skip
-    """One site on the marginal N(h, V): ω, Ω into ``store[at:]``; whether a posterior is left, and the share of log Z.
+@compiled_once(f"Tuple((b1, f8))({_P}, {_P}, {_P}, {_P}, {_P}, {_P}, {_P}, i8)", inner=True)
+def absorb(V: Any, h: Any, precision: Any, shift: Any, pull: Any, weight: Any, work: Any, n: int) -> tuple[bool, float]:
+    """One site on the marginal N(h, V): ω, Ω into pull and weight; whether a posterior is left, the share of log Z.
 
     ``[Ω ω] = (I + ΛV)⁻¹ [Λ e]``: no difference of large numbers when the site is much sharper than the prior. Whether
     the posterior is positive is for the pivots of ``I + L'ΛL`` to say, ``V = LL'``, which also give the determinant.
     """
-    size = n * n
-    if not factorised(V, 0, precision, y, work, 0, n):
+    if not factorised(V, precision, work, n):
         return False, 0.0
     determinant = 1.0
     for d in range(n):
-        determinant *= work[size + d * (n + 1)]
+        determinant *= work[n * n + d * (n + 1)]
     share = -math.log(determinant)
-    mul(work, 0, precision, y, V, 0, n, n, n)
-    right = size
+    right = at(work, n * n)
+    mul(work, precision, V, n, n, n)
     for i in range(n):
         work[i * (n + 1)] += 1.0
-        e = shift[s + i]
+        e = shift[i]
         for j in range(n):
-            e -= precision[y + i * n + j] * h[j]
-            work[right + i * (n + 1) + j] = precision[y + i * n + j]
-        work[right + i * (n + 1) + n] = e
-        store[at + i] = e  # for now
-        share += 0.5 * (shift[s + i] + e) * h[i]
-    solve(work, 0, work, right, n, n + 1)
+            e -= precision[i * n + j] * h[j]
+            right[i * (n + 1) + j] = precision[i * n + j]
+        right[i * (n + 1) + n] = e
+        pull[i] = e  # for now
+        share += 0.5 * (shift[i] + e) * h[i]
+    solve(work, right, n, n + 1)
     for i in range(n):
-        e = store[at + i]
         for j in range(n):
-            store[at + n + i * n + j] = work[right + i * (n + 1) + j]
-            share += 0.5 * e * V[i * n + j] * work[right + j * (n + 1) + n]
+            weight[i * n + j] = right[i * (n + 1) + j]
+            share += 0.5 * pull[i] * V[i * n + j] * right[j * (n + 1) + n]
     for i in range(n):
-        store[at + i] = work[right + i * (n + 1) + n]
-    symmetrise(store, at + n, n)
+        pull[i] = right[i * (n + 1) + n]
+    symmetrise(weight, n)
     return True, share
 
 
-@compiled_once("void(f8[::1], i8, f8[::1], i8, f8[::1], i8, f8[::1], i8)", inner=True)
-def marginal(
-    V: np.ndarray, v: int, precision: np.ndarray, y: int, out: np.ndarray, o: int, work: np.ndarray, n: int
-) -> None:
+@compiled_once(f"void({_P}, {_P}, {_P}, {_P}, i8)", inner=True)
+def marginal(V: Any, precision: Any, out: Any, work: Any, n: int) -> None:
     """``(V⁻¹ + Λ)⁻¹ = X'X`` with ``V = LL'``, ``I + L'ΛL = RR'``, ``X = R⁻¹L'``: never indefinite."""
-    size = n * n
-    factorised(V, v, precision, y, work, 0, n)
-    x = 2 * size
+    factorised(V, precision, work, n)
+    L, R, X = work, at(work, n * n), at(work, 2 * n * n)
     for j in range(n):
         for i in range(n):
-            t = work[j * n + i]
+            t = L[j * n + i]
             for k in range(i):
-                t -= work[size + i * n + k] * work[x + k * n + j]
-            work[x + i * n + j] = t / work[size + i * (n + 1)]
-    clear(out, o, size)
-    add_turned(out, o, 1.0, work, x, work, x, n, n, n)
+                t -= R[i * n + k] * X[k * n + j]
+            X[i * n + j] = t / R[i * (n + 1)]
+    clear(out, n * n)
+    add_turned(out, 1.0, X, X, n, n, n)

@@ -7,7 +7,7 @@ Sites move by (dΛ, dλ) and with them, since ``ω = (I + ΛV)⁻¹e`` and ``Ω 
 everything else by the product rule: no inverse, no logarithm. The derivative of an energy in the hyperparameters
 takes both the adjoints and their tangents, as ``tangent - adjoint`` (see ``gp.markov``), so they are summed as that.
 
-``moved`` has the layout of ``store`` and holds the tangents of what is there.
+``moved`` (the array ``tangents``) has the layout of ``store`` and holds the tangents of what is there.
 """
 
 from __future__ import annotations
@@ -17,88 +17,96 @@ import numpy as np
 from gaussfold.engine.compiled import compiled_once
 from gaussfold.engine.kalman import back_in_time
 from gaussfold.engine.kalman_algebra import add, add_to_turned, add_turned, clear, mul, symmetrise, turned
+from gaussfold.engine.lane_memory import offset as at
+from gaussfold.engine.lane_memory import pointer
 
 
-@compiled_once("void(i8, i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1])")
+@compiled_once(f"void(i8, i8[::1]{', f8[::1]' * 7})")
 def tangent_forward(
-    D: int, step: np.ndarray, A: np.ndarray, H: np.ndarray, store: np.ndarray,
-    d_precision: np.ndarray, d_shift: np.ndarray, moved: np.ndarray,
+    D: int, step: np.ndarray, tables_A: np.ndarray, reads: np.ndarray, stored: np.ndarray,
+    d_precisions: np.ndarray, d_shift: np.ndarray, tangents: np.ndarray, scratch: np.ndarray,
 ) -> None:  # fmt: skip
     """Tangents of the filter, into ``moved``."""
-    S = H.size // D
+    S = reads.size // D
     SS, DD, DS = S * S, D * D, D * S
     width = S + SS + DS + D + DD
-    T = np.empty(SS)
-    U = np.empty(DS)
-    V = np.empty(DD)
-    J = np.empty(DD)
-    K = np.empty(DD)
-    e = np.empty(D)
-    f = np.empty(D)
+    A, H, store, moved = pointer(tables_A), pointer(reads), pointer(stored), pointer(tangents)
+    d_precision = pointer(d_precisions)
+    T = pointer(scratch)
+    U = at(T, SS)
+    V = at(U, DS)
+    J = at(V, DD)
+    K = at(J, DD)
+    e = at(K, DD)
+    f = at(e, D)
     for n in range(step.size):
         m = n * width
         P = m + S
         cross = P + SS
         pull = cross + DS
         weight = pull + D
-        clear(moved, m, width)
+        clear(at(moved, m), width)
         if n > 0:
             u = step[n] * SS
-            add(moved, m, 1.0, A, u, moved, m - width, S, S, 1)
-            turned(moved, P, A, u, moved, P - width, T, S)
-        add(moved, cross, 1.0, H, 0, moved, P, D, S, S)
+            add(at(moved, m), 1.0, at(A, u), at(moved, m - width), S, S, 1)
+            turned(at(moved, P), at(A, u), at(moved, P - width), T, S)
+        add(at(moved, cross), 1.0, H, at(moved, P), D, S, S)
         # J = I - ΩV, and e = dλ - dΛ f
-        clear(V, 0, DD)
-        add_to_turned(V, 0, 1.0, H, 0, store, cross, D, S, D)
-        clear(J, 0, DD)
-        add(J, 0, -1.0, store, weight, V, 0, D, D, D)
-        mul(f, 0, H, 0, store, m, D, S, 1)
+        clear(V, DD)
+        add_to_turned(V, 1.0, H, at(store, cross), D, S, D)
+        clear(J, DD)
+        add(J, -1.0, at(store, weight), V, D, D, D)
+        mul(f, H, at(store, m), D, S, 1)
         for d in range(D):
             J[d * (D + 1)] += 1.0
             e[d] = d_shift[n * D + d]
-        add(e, 0, -1.0, d_precision, n * DD, f, 0, D, D, 1)
-        clear(V, 0, DD)
-        add_to_turned(V, 0, 1.0, H, 0, moved, cross, D, S, D)  # dV from here on
-        mul(f, 0, H, 0, moved, m, D, S, 1)
-        add(f, 0, 1.0, V, 0, store, pull, D, D, 1)
-        add(moved, pull, 1.0, J, 0, e, 0, D, D, 1)
-        add(moved, pull, -1.0, store, weight, f, 0, D, D, 1)
-        mul(K, 0, J, 0, d_precision, n * DD, D, D, D)
-        add_to_turned(moved, weight, 1.0, K, 0, J, 0, D, D, D)
-        mul(K, 0, store, weight, V, 0, D, D, D)
-        add(moved, weight, -1.0, K, 0, store, weight, D, D, D)
-        symmetrise(moved, weight, D)
+        add(e, -1.0, at(d_precision, n * DD), f, D, D, 1)
+        clear(V, DD)
+        add_to_turned(V, 1.0, H, at(moved, cross), D, S, D)  # dV from here on
+        mul(f, H, at(moved, m), D, S, 1)
+        add(f, 1.0, V, at(store, pull), D, D, 1)
+        add(at(moved, pull), 1.0, J, e, D, D, 1)
+        add(at(moved, pull), -1.0, at(store, weight), f, D, D, 1)
+        mul(K, J, at(d_precision, n * DD), D, D, D)
+        add_to_turned(at(moved, weight), 1.0, K, J, D, D, D)
+        mul(K, at(store, weight), V, D, D, D)
+        add(at(moved, weight), -1.0, K, at(store, weight), D, D, D)
+        symmetrise(at(moved, weight), D)
         # dm += H dP⁻'ω + HP⁻'dω, and dP -= cross'U + U'cross
-        add_turned(moved, m, 1.0, moved, cross, store, pull, S, D, 1)
-        add_turned(moved, m, 1.0, store, cross, moved, pull, S, D, 1)
-        mul(U, 0, store, weight, moved, cross, D, D, S)
-        add(U, 0, 0.5, moved, weight, store, cross, D, D, S)
-        add_turned(moved, P, -1.0, store, cross, U, 0, S, D, S)
-        add_turned(moved, P, -1.0, U, 0, store, cross, S, D, S)
+        add_turned(at(moved, m), 1.0, at(moved, cross), at(store, pull), S, D, 1)
+        add_turned(at(moved, m), 1.0, at(store, cross), at(moved, pull), S, D, 1)
+        mul(U, at(store, weight), at(moved, cross), D, D, S)
+        add(U, 0.5, at(moved, weight), at(store, cross), D, D, S)
+        add_turned(at(moved, P), -1.0, at(store, cross), U, S, D, S)
+        add_turned(at(moved, P), -1.0, U, at(store, cross), S, D, S)
 
 
-@compiled_once("void(i8, i8, i8, i8, i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1])")
+@compiled_once(f"void(i8, i8, i8, i8, i8[::1]{', f8[::1]' * 8})")
 def tangent_backward(
-    low: int, high: int, first: int, D: int, step: np.ndarray, A: np.ndarray, H: np.ndarray,
-    store: np.ndarray, moved: np.ndarray, carry: np.ndarray, bar_A: np.ndarray, bar_Q: np.ndarray,
+    low: int, high: int, first: int, D: int, step: np.ndarray, tables_A: np.ndarray, reads: np.ndarray,
+    stored: np.ndarray, tangents: np.ndarray, carry: np.ndarray, bars_A: np.ndarray, bars_Q: np.ndarray,
+    scratch: np.ndarray,
 ) -> None:  # fmt: skip
     """Add up ``tangent - adjoint`` of A and Q over rows ``low`` to ``high``; carry is r, N, dr, dN on both ends."""
-    S = H.size // D
+    S = reads.size // D
     SS, DD, DS = S * S, D * D, D * S
     width = S + SS + DS + D + DD
-    N, dr, dN = S, S + SS, 2 * S + SS
-    T = np.empty(SS)
-    X = np.empty(SS)
-    Y = np.empty(DS)
-    dY = np.empty(DS)
-    U = np.empty(DS)
-    K = np.empty(DD)
-    dK = np.empty(DD)
-    G = np.empty(DD)
-    L = np.empty(DD)
-    g = np.empty(max(D, S))
-    dg = np.empty(D)
-    t = np.empty(D)
+    A, H, store, moved = pointer(tables_A), pointer(reads), pointer(stored), pointer(tangents)
+    bar_A, bar_Q = pointer(bars_A), pointer(bars_Q)
+    r = pointer(carry)
+    N, dr, dN = at(r, S), at(r, S + SS), at(r, 2 * S + SS)
+    T = pointer(scratch)
+    X = at(T, SS)
+    Y = at(X, SS)
+    dY = at(Y, DS)
+    U = at(dY, DS)
+    K = at(U, DS)
+    dK = at(K, DD)
+    G = at(dK, DD)
+    L = at(G, DD)
+    g = at(L, DD)
+    dg = at(g, S + D)
+    t = at(dg, D)
     for n in range(high - 1, low - 1, -1):
         m = n * width
         P = m + S
@@ -106,68 +114,68 @@ def tangent_backward(
         pull = cross + DS
         weight = pull + D
         # ω - Ωg for r, and its tangent for dr
-        mul(g, 0, store, cross, carry, 0, D, S, 1)
-        mul(dg, 0, moved, cross, carry, 0, D, S, 1)
-        add(dg, 0, 1.0, store, cross, carry, dr, D, S, 1)
+        mul(g, at(store, cross), r, D, S, 1)
+        mul(dg, at(moved, cross), r, D, S, 1)
+        add(dg, 1.0, at(store, cross), dr, D, S, 1)
         for d in range(D):
             t[d] = moved[pull + d]
-        add(t, 0, -1.0, moved, weight, g, 0, D, D, 1)
-        add(t, 0, -1.0, store, weight, dg, 0, D, D, 1)
-        add_turned(carry, dr, 1.0, H, 0, t, 0, S, D, 1)
+        add(t, -1.0, at(moved, weight), g, D, D, 1)
+        add(t, -1.0, at(store, weight), dg, D, D, 1)
+        add_turned(dr, 1.0, H, t, S, D, 1)
         for d in range(D):
             t[d] = store[pull + d]
-        add(t, 0, -1.0, store, weight, g, 0, D, D, 1)
-        add_turned(carry, 0, 1.0, H, 0, t, 0, S, D, 1)
+        add(t, -1.0, at(store, weight), g, D, D, 1)
+        add_turned(r, 1.0, H, t, S, D, 1)
         # Y = HP⁻N, K = YP⁻H' and their tangents
-        mul(Y, 0, store, cross, carry, N, D, S, S)
-        mul(dY, 0, moved, cross, carry, N, D, S, S)
-        add(dY, 0, 1.0, store, cross, carry, dN, D, S, S)
-        clear(K, 0, DD)
-        add_to_turned(K, 0, 1.0, Y, 0, store, cross, D, S, D)
-        clear(dK, 0, DD)
-        add_to_turned(dK, 0, 1.0, dY, 0, store, cross, D, S, D)
-        add_to_turned(dK, 0, 1.0, Y, 0, moved, cross, D, S, D)
+        mul(Y, at(store, cross), N, D, S, S)
+        mul(dY, at(moved, cross), N, D, S, S)
+        add(dY, 1.0, at(store, cross), dN, D, S, S)
+        clear(K, DD)
+        add_to_turned(K, 1.0, Y, at(store, cross), D, S, D)
+        clear(dK, DD)
+        add_to_turned(dK, 1.0, dY, at(store, cross), D, S, D)
+        add_to_turned(dK, 1.0, Y, at(moved, cross), D, S, D)
         # dN += H'U + U'H with U = dL H/2 - d(ΩY), L = Ω + ΩKΩ
-        mul(G, 0, K, 0, store, weight, D, D, D)
+        mul(G, K, at(store, weight), D, D, D)
         for i in range(DD):
             L[i] = 0.5 * moved[weight + i]
-        add(L, 0, 1.0, moved, weight, G, 0, D, D, D)  # half of it: the rest is its transpose, which H'U + U'H adds
-        mul(G, 0, dK, 0, store, weight, D, D, D)
-        add(L, 0, 0.5, store, weight, G, 0, D, D, D)
-        mul(U, 0, L, 0, H, 0, D, D, S)
-        add(U, 0, -1.0, moved, weight, Y, 0, D, D, S)
-        add(U, 0, -1.0, store, weight, dY, 0, D, D, S)
-        add_turned(carry, dN, 1.0, H, 0, U, 0, S, D, S)
-        add_turned(carry, dN, 1.0, U, 0, H, 0, S, D, S)
-        mul(G, 0, K, 0, store, weight, D, D, D)
+        add(L, 1.0, at(moved, weight), G, D, D, D)  # half of it: the rest is its transpose, which H'U + U'H adds
+        mul(G, dK, at(store, weight), D, D, D)
+        add(L, 0.5, at(store, weight), G, D, D, D)
+        mul(U, L, H, D, D, S)
+        add(U, -1.0, at(moved, weight), Y, D, D, S)
+        add(U, -1.0, at(store, weight), dY, D, D, S)
+        add_turned(dN, 1.0, H, U, S, D, S)
+        add_turned(dN, 1.0, U, H, S, D, S)
+        mul(G, K, at(store, weight), D, D, D)
         for i in range(DD):
             L[i] = store[weight + i]
-        add(L, 0, 1.0, store, weight, G, 0, D, D, D)
-        clear(U, 0, DS)
-        add(U, 0, 0.5, L, 0, H, 0, D, D, S)
-        add(U, 0, -1.0, store, weight, Y, 0, D, D, S)
-        add_turned(carry, N, 1.0, H, 0, U, 0, S, D, S)
-        add_turned(carry, N, 1.0, U, 0, H, 0, S, D, S)
+        add(L, 1.0, at(store, weight), G, D, D, D)
+        clear(U, DS)
+        add(U, 0.5, L, H, D, D, S)
+        add(U, -1.0, at(store, weight), Y, D, D, S)
+        add_turned(N, 1.0, H, U, S, D, S)
+        add_turned(N, 1.0, U, H, S, D, S)
         if n == 0:
             break
         u = step[n] * SS
         bar = u - first * SS
         for i in range(S):
             for j in range(S):
-                X[i * S + j] = 0.5 * (carry[i] * carry[j] - carry[N + i * S + j])
+                X[i * S + j] = 0.5 * (r[i] * r[j] - N[i * S + j])
         # 2X A dP + r dm', then 2(dX - X) A P + (dr - r) m'
-        mul(T, 0, A, u, moved, P - width, S, S, S)
-        add(bar_A, bar, 2.0, X, 0, T, 0, S, S, S)
-        add_to_turned(bar_A, bar, 1.0, carry, 0, moved, m - width, S, 1, S)
+        mul(T, at(A, u), at(moved, P - width), S, S, S)
+        add(at(bar_A, bar), 2.0, X, T, S, S, S)
+        add_to_turned(at(bar_A, bar), 1.0, r, at(moved, m - width), S, 1, S)
         for i in range(S):
-            g[i] = carry[dr + i] - carry[i]
+            g[i] = dr[i] - r[i]
             for j in range(S):
-                both = carry[dr + i] * carry[j] + carry[i] * carry[dr + j]
-                X[i * S + j] = 0.5 * (both - carry[dN + i * S + j]) - X[i * S + j]
-        mul(T, 0, A, u, store, P - width, S, S, S)
-        add(bar_A, bar, 2.0, X, 0, T, 0, S, S, S)
-        add_to_turned(bar_A, bar, 1.0, g, 0, store, m - width, S, 1, S)
+                both = dr[i] * r[j] + r[i] * dr[j]
+                X[i * S + j] = 0.5 * (both - dN[i * S + j]) - X[i * S + j]
+        mul(T, at(A, u), at(store, P - width), S, S, S)
+        add(at(bar_A, bar), 2.0, X, T, S, S, S)
+        add_to_turned(at(bar_A, bar), 1.0, g, at(store, m - width), S, 1, S)
         for i in range(SS):
             bar_Q[bar + i] += X[i]
-        back_in_time(A, u, carry, 0, g, T, S)
-        back_in_time(A, u, carry, dr, g, T, S)
+        back_in_time(at(A, u), r, N, g, T, S)
+        back_in_time(at(A, u), dr, dN, g, T, S)

@@ -62,9 +62,9 @@ class Chain:
         matrices = Matrices(steps.step, self.A, self.Q, self.H)
         self._passes: Passes = PairPasses(matrices) if is_pair else GeneralPasses(matrices)
 
-    def forward(self, precision: Array, shift: Array) -> Filtered:
-        """Filter; raises if a site leaves no positive covariance."""
-        filtered, bad = self._passes.forward(*self.start, precision, shift)
+    def forward(self, precision: Array, shift: Array, spare: Array | None = None) -> Filtered:
+        """Filter, into the store of an earlier pass if one can be spared; raises if no positive covariance is left."""
+        filtered, bad = self._passes.forward(*self.start, precision, shift, spare)
         if bad >= 0:
             raise lost(int(bad), "first seen at, in time order,")
         return filtered

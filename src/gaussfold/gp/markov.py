@@ -45,11 +45,21 @@ class MarkovPrior:
             self._order = _order
         self._chain = Chain(self.covariances, self._order[1])
         self._last: tuple[Sites, Filtered, Array] | None = None
+        self._spare: Array | None = None
 
     def with_covariances(self, covariances: Sequence[Covariance]) -> MarkovPrior:
-        """The same inputs with other covariances."""
-        self._last = None  # large, and these covariances have most likely been asked for the last time
-        return MarkovPrior(covariances, self.X, self._order)
+        """The same inputs with other covariances; these have most likely been asked for the last time."""
+        made = MarkovPrior(covariances, self.X, self._order)
+        spare = self._spared()
+        if made._chain.space.size == self._chain.space.size:
+            made._spare = spare
+        return made
+
+    def _spared(self) -> Array | None:
+        """The last filter's memory, to be written over: pages that are new cost as much as the filter itself."""
+        last, self._last = self._last, None
+        spare, self._spare = self._spare, None
+        return spare if last is None else last[1].store
 
     def _sorted(self, *arrays: Array) -> tuple[Array, ...]:
         order = self._order[0]
@@ -66,8 +76,8 @@ class MarkovPrior:
 
     def update(self, sites: Sites) -> Marginals:
         """Posterior under these sites: one pass forward, one back."""
-        self._last = None
-        filtered = self._chain.forward(*self._sorted(*sites))
+        precision, shift = self._sorted(*sites)
+        filtered = self._chain.forward(precision, shift, self._spared())
         mean, cov = self._chain.backward(filtered)
         self._last = sites, filtered, mean
         mean, cov = self._given(mean, cov)

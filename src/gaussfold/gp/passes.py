@@ -43,8 +43,8 @@ class Passes(Protocol):
 
     def __init__(self, matrices: Matrices) -> None: ...
 
-    def forward(self, m: Array, P: Array, precision: Array, shift: Array) -> tuple[Filtered, int]:
-        """Filter from the first state; also the first row that leaves no positive covariance, or -1."""
+    def forward(self, m: Array, P: Array, precision: Array, shift: Array, spare: Any) -> tuple[Filtered, int]:
+        """Filter from the first state, into a spare store if there is one; also the first bad row, or -1."""
         ...
 
     def backward(
@@ -82,11 +82,11 @@ class PairPasses:
     def __init__(self, matrices: Matrices) -> None:
         self._m = matrices
 
-    def forward(self, m: Array, P: Array, precision: Array, shift: Array) -> tuple[Filtered, int]:
+    def forward(self, m: Array, P: Array, precision: Array, shift: Array, spare: Any) -> tuple[Filtered, int]:
         """Filter."""
         from gaussfold.engine.kalman_pair import WIDTH, forward_pair
 
-        store = np.empty((len(shift), WIDTH))
+        store = np.empty((len(shift), WIDTH)) if spare is None else spare
         flat = _flat(precision)
         log_z, bad = forward_pair(self._m.step, self._m.A, self._m.Q, m, P, flat, _flat(shift), store)
         return Filtered(flat, store, log_z), bad
@@ -139,14 +139,19 @@ class GeneralPasses:
         self._latents, self._states = matrices.H.shape
         self._m = Matrices(matrices.step, *(_flat(a) for a in matrices[1:]))
 
-    def forward(self, m: Array, P: Array, precision: Array, shift: Array) -> tuple[Filtered, int]:
+    @property
+    def _scratch(self) -> Array:
+        """Room for what the loops keep of one row."""
+        return np.empty(10 * (self._states + self._latents) ** 2)
+
+    def forward(self, m: Array, P: Array, precision: Array, shift: Array, spare: Any) -> tuple[Filtered, int]:
         """Filter."""
         from gaussfold.engine.kalman import forward
 
         D, S = self._latents, self._states
-        store = np.empty((len(shift), S + S * S + D * S + D + D * D))
+        store = np.empty((len(shift), S + S * S + D * S + D + D * D)) if spare is None else spare
         flat = _flat(precision)
-        log_z, bad = forward(*self._m, m, _flat(P), flat, _flat(shift), store.reshape(-1))
+        log_z, bad = forward(*self._m, m, _flat(P), flat, _flat(shift), store.reshape(-1), self._scratch)
         return Filtered(flat, store, log_z), bad
 
     def backward(
@@ -157,7 +162,7 @@ class GeneralPasses:
 
         flat = (_flat(a) for a in (bars or _nowhere(self._m.A)))
         fixed = self._m.step, self._m.A, self._m.H, filtered.precision, filtered.store.reshape(-1)
-        out: tuple[Any, ...] = carry, _flat(mean), _flat(cov), bars is not None, *flat
+        out: tuple[Any, ...] = carry, _flat(mean), _flat(cov), bars is not None, *flat, self._scratch
         backward(rows.start, rows.stop, first, self._latents, *fixed, *out)
 
     def tangents(self, filtered: Filtered, precision: Array, shift: Array) -> Moved:
@@ -165,7 +170,8 @@ class GeneralPasses:
         from gaussfold.engine.kalman_tangent import tangent_forward
 
         moved = Moved(_flat(precision), _flat(shift), np.empty(filtered.store.size))
-        tangent_forward(self._latents, self._m.step, self._m.A, self._m.H, filtered.store.reshape(-1), *moved)
+        fixed = self._latents, self._m.step, self._m.A, self._m.H, filtered.store.reshape(-1)
+        tangent_forward(*fixed, *moved, self._scratch)
         return moved
 
     def backward_moved(
@@ -176,7 +182,7 @@ class GeneralPasses:
 
         fixed = self._latents, self._m.step, self._m.A, self._m.H
         arrays = filtered.store.reshape(-1), moved.store, carry, _flat(bars[0]), _flat(bars[1])
-        tangent_backward(rows.start, rows.stop, first, *fixed, *arrays)
+        tangent_backward(rows.start, rows.stop, first, *fixed, *arrays, self._scratch)
 
     def carry(self) -> Array:
         """Zeros."""
