@@ -9,6 +9,7 @@ from gaussfold.engine import maps
 from gaussfold.engine.evaluate import expected_derivatives, expected_log_density
 from gaussfold.engine.families import LOGIT, POISSON, PROBIT
 from gaussfold.engine.process_noise import add_adjoints, add_adjoints_pair, process_noise, process_noise_pair
+from gaussfold.engine.quadrature import tilted_moments
 from gaussfold.engine.special import inverse_mills, log_normal_cdf
 from gaussfold.engine.vectors import sort_first
 from gaussfold.gp import Matern32, Matern52
@@ -38,6 +39,20 @@ def test_rows_are_the_scalar_functions(code, count):
         want = expected_derivatives(code, 0.0, 0.0, y[i], m[i], v[i])
         assert (first[i], second[i]) == pytest.approx(want[:2], rel=1e-11, abs=2e-13)
         assert value[i] == pytest.approx(expected_log_density(code, 0.0, 0.0, y[i], m[i], v[i]), rel=1e-12, abs=1e-13)
+
+
+@pytest.mark.parametrize("code", [LOGIT, PROBIT])
+def test_tilted_rows_are_the_scalar_function(code):
+    """Also for rare labels, soft and missing ones, wide rows and other powers."""
+    m, v = 3.0 * RNG.normal(size=61), np.exp(RNG.normal(size=61))
+    y = (RNG.random(61) < 0.5).astype(float)
+    m[3], y[3], v[5], y[7], y[9], v[11] = -18.0, 1.0, 7.0, 0.3, np.nan, 1e-9
+    for power in (1.0, 0.7):
+        got = np.array(maps.tilted(code, 0.0, 0.0, power, y, m, v))
+        assert np.isnan(got[:, 9]).all()
+        for i in np.flatnonzero(~np.isnan(y)):
+            want = tilted_moments(code, 0.0, 0.0, y[i], power, m[i], v[i])[:3]
+            np.testing.assert_allclose(got[:, i], want, rtol=2e-9, atol=1e-13)
 
 
 @pytest.mark.parametrize("far", [-15.0, -5.0, -0.3, 0.0, 0.7, 6.0])

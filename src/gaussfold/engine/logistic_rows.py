@@ -19,7 +19,7 @@ import numpy as np
 from gaussfold.engine.compiled import compiled_fused, compiled_inline
 from gaussfold.engine.exponential import exp_nonpositive
 from gaussfold.engine.lane_memory import load8, store
-from gaussfold.engine.lanes import lanes8, root, split_exponent
+from gaussfold.engine.lanes import choose, lanes8, magnitude, root, split_exponent
 from gaussfold.engine.logistic import REACH, WIDE, expected_softplus, logistic_moments
 
 WIDTH = 8
@@ -125,3 +125,52 @@ def softplus_rows(m: np.ndarray, v: np.ndarray) -> np.ndarray:
             if not v[i] < WIDE * WIDE:
                 value[i] = expected_softplus(m[i], v[i])
     return value
+
+
+@compiled_fused
+def tilted_logit_rows(y: np.ndarray, m: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Log E σ(a), a = ±f as the label (0 or 1) says, and its first two derivatives in m.
+
+    They are E σ'/E σ and E σ''/E σ - (E σ'/E σ)² (the first with the label's sign), with σ' = e/(1+e)² and
+    σ'' = e(e-1)/(1+e)³, e = e^-a. For v < 4 and labels that are not rare: the nodes must reach them.
+    """
+    value = np.empty(m.size)
+    first = np.empty(m.size)
+    second = np.empty(m.size)
+    scratch = np.empty(4 * WIDTH)
+    for low in range(0, m.size, WIDTH):
+        h = _gather(m, v, low, scratch)
+        for i in range(WIDTH):
+            j = min(low + i, m.size - 1)
+            scratch[MEAN + i] = m[j] if y[j] == 1.0 else -m[j]
+        centre = load8(scratch, MEAN)
+        near = exp_nonpositive(0.0 - magnitude(centre))
+        ratio = exp_nonpositive(0.0 - root(load8(scratch, VARIANCE)) * h)
+        inverse = 1.0 / ratio
+        falling = choose(centre >= 0.0, near, 1.0 / near)
+        rising = falling
+        total, sums, slope, bend = 0.0, lanes8(0.0), lanes8(0.0), lanes8(0.0)
+        w, fall = 0.5, math.exp(-0.5 * h * h)
+        curve = fall * fall
+        for _ in range(math.ceil(REACH / h) + 1):
+            a = 1.0 / (1.0 + falling)
+            b = 1.0 / (1.0 + rising)
+            a1 = falling * a * a
+            b1 = rising * b * b
+            total += 2.0 * w
+            sums = sums + w * (a + b)
+            slope = slope + w * (a1 + b1)
+            bend = bend + w * (a1 * a * (falling - 1.0) + b1 * b * (rising - 1.0))
+            falling = falling * ratio
+            rising = rising * inverse
+            w = fall if w == 0.5 else w * fall
+            fall *= curve
+        store(scratch, MEAN, sums / total)
+        store(scratch, FIRST, slope / sums)
+        store(scratch, SECOND, bend / sums)
+        for i in range(low, min(low + WIDTH, m.size)):
+            pull = scratch[FIRST + i - low]
+            value[i] = math.log(scratch[MEAN + i - low])
+            first[i] = pull if y[i] == 1.0 else -pull
+            second[i] = scratch[SECOND + i - low] - pull * pull
+    return value, first, second

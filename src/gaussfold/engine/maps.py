@@ -15,10 +15,13 @@ from gaussfold.engine.evaluate import expected_derivatives as derivatives_of_one
 from gaussfold.engine.evaluate import log_predictive as _log_predictive
 from gaussfold.engine.evaluate import predictive as _predictive
 from gaussfold.engine.families import GAUSSIAN, HUGE, LOGIT, POISSON, PROBIT
-from gaussfold.engine.logistic_rows import logit_rows, softplus_rows
+from gaussfold.engine.logistic_rows import logit_rows, softplus_rows, tilted_logit_rows
 from gaussfold.engine.probit_rows import FARTHEST, WIDE, log_probit_rows, probit_rows
 from gaussfold.engine.quadrature import tilted_moments
 from gaussfold.engine.sites import visit
+
+COMMON = -12.0
+"""Log probability of a label above which cancellation and the reach of the nodes do no harm."""
 
 
 def expected_log_prob(code: int, p0: float, p1: float, y: np.ndarray, m: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -93,11 +96,40 @@ def _expected_derivatives(
     return first, second
 
 
-@compiled
 def tilted(
     code: int, p0: float, p1: float, power: float, y: np.ndarray, m: np.ndarray, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Log E p(y|f)^power under N(m, v), and its first two derivatives in m, row by row."""
+    """Log E p(y|f)^power under N(m, v), and its first two derivatives in m, row by row. Not compiled itself."""
+    fits = ((y == 0.0) | (y == 1.0)) & (power == 1.0)
+    if code == LOGIT and p0 != APPROXIMATE:
+        fits &= (v < 4.0) & (np.abs(m) <= FARTHEST)
+        rows = tilted_logit_rows
+    elif code == PROBIT:
+        rows = _tilted_probit
+    else:
+        return _tilted(code, p0, p1, power, y, m, v)
+    out = np.full((3, y.size), np.nan)
+    if fits.any():
+        out[:, fits] = rows(y[fits], m[fits], v[fits])
+    rest = ~np.isnan(y) & ~(out[0] > COMMON)
+    if rest.any():
+        out[:, rest] = _tilted(code, p0, p1, power, y[rest], m[rest], v[rest])
+    return out[0], out[1], out[2]
+
+
+def _tilted_probit(y: np.ndarray, m: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Log Φ(a), a = ±m/√(1+v), with slope ρ = φ/Φ and curvature -ρ(ρ + a) in a."""
+    sign, scale = 2.0 * y - 1.0, np.sqrt(1.0 + v)
+    a = sign * m / scale
+    value = log_ndtr(a)
+    rho = np.exp(-0.5 * a * a - value) / math.sqrt(2.0 * math.pi)
+    return value, sign * rho / scale, -rho * (rho + a) / (1.0 + v)
+
+
+@compiled
+def _tilted(
+    code: int, p0: float, p1: float, power: float, y: np.ndarray, m: np.ndarray, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     value = np.empty(y.size)
     first = np.empty(y.size)
     second = np.empty(y.size)
