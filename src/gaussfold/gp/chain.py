@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.passes import Filtered, GeneralPasses, Matrices, PairPasses, Passes
 from gaussfold.gp.priors import lost
 from gaussfold.gp.statespace import Adjoints, SumSpace
+from gaussfold.gp.stretches import stretches
 from gaussfold.types import Array
 
 STRETCH = 4096
@@ -49,7 +50,7 @@ class Chain:
         self.steps = steps
         S = self.space.size
         self.A, self.Q = np.empty((2, len(steps.table), S, S))
-        for part in _stretches(len(steps.table)):
+        for part in stretches(len(steps.table), STRETCH):
             self.A[part] = self.space.transition(steps.table[part])
             self.Q[part] = self.space.noise(steps.table[part], self.A[part])
         self.H = np.zeros((len(spaces), S))
@@ -90,7 +91,7 @@ class Chain:
         whole = np.zeros((2, *self.A.shape)) if not in_order else None
         S = self.space.size
         sums = np.zeros((3, S, S))
-        for rows in reversed(list(_stretches(len(self.steps.step)))):
+        for rows in reversed(list(stretches(len(self.steps.step), STRETCH))):
             first = rows.start if whole is None else 0
             bars = np.zeros((2, rows.stop - rows.start, *self.A.shape[1:])) if whole is None else whole
             if moved is None:
@@ -106,8 +107,3 @@ class Chain:
         if moved is not None:
             bar_P = 0.5 * (np.outer(r, dr) + np.outer(dr, r) - dN) - bar_P
         return self.space.vjp(Adjoints(*sums), self.steps.start, bar_P)
-
-
-def _stretches(count: int) -> Iterator[slice]:
-    for low in range(0, count, STRETCH):
-        yield slice(low, min(low + STRETCH, count))
