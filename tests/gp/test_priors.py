@@ -203,3 +203,18 @@ def test_stretches_and_used_memory_do_not_show(name, inputs, monkeypatch):
     slope = again.gradient(some_sites(len(covariances)), None)  # other sites: filtered anew
     assert np.abs(slope.log_parameters - want[6]).max() > 1e-3
     np.testing.assert_allclose(again.gradient(sites, None).log_parameters, want[6], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", COVARIANCES)
+def test_sites_may_be_read_only_and_of_any_layout(name):
+    prior = MarkovPrior(COVARIANCES[name], X)
+    sites = some_sites(len(COVARIANCES[name]))
+    want = prior.update(sites)
+    locked = Sites(np.asfortranarray(sites.precision), sites.shift.copy())
+    for array in locked:
+        array.flags.writeable = False
+    found = prior.update(locked)
+    np.testing.assert_array_equal(found.mean, want.mean)
+    np.testing.assert_array_equal(
+        prior.gradient(locked, None).log_parameters, prior.gradient(sites, None).log_parameters
+    )

@@ -207,5 +207,5 @@ def _nowhere(A: Array) -> tuple[Array, Array]:
 
 
 def _flat(array: Array) -> Array:
-    """A view if the array is contiguous, else a copy."""
-    return np.ascontiguousarray(array).reshape(-1)
+    """A view if the array is contiguous and may be written to (the loops are compiled for no other), else a copy."""
+    return np.require(array, np.float64, ["C", "A", "W"]).reshape(-1)
