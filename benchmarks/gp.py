@@ -117,7 +117,7 @@ def _plans(quick: bool) -> list[tuple[str, int, list[str], dict[str, Any]]]:
         ]
     plans = [
         ("markov", rows, both, common | LINE | {"repeats": repeats})
-        for rows, repeats in ((10**3, 20), (10**4, 10), (10**5, 5), (10**6, 2))
+        for rows, repeats in ((10**3, 20), (10**4, 20), (10**5, 7), (10**6, 4))
     ]
     plans += [("dense", rows, both, common | PLANE | {"repeats": 2}) for rows in (1000, 2000)]
     plans.append(("dense", 10_000, ["ours"], common | PLANE | {"repeats": 1, "only_iteration": True}))

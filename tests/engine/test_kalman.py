@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gaussfold.engine import kalman, kalman_pair
 from gaussfold.gp import Cosine, Matern12, Matern32, Matern52
+from gaussfold.gp.passes import GeneralPasses, Matrices, PairPasses
 from tests.reference import kalman as reference
 
 RNG = np.random.default_rng(5)
@@ -29,21 +29,28 @@ def problem(covariances, n=14):
     return step, A, Q, H, P, precision, RNG.normal(size=(n, D))
 
 
-def run(step, A, Q, H, P, precision, shift, differentiate=False):
+def run(step, A, Q, H, P, precision, shift, differentiate=False, passes=GeneralPasses, stretch=1000, move=None):
+    """Filter, then smooth in stretches; with a move, the tangents minus the adjoints."""
     (N, D), S = shift.shape, len(P)
-    kind = np.result_type(precision, shift)
-    precision = precision.astype(kind)
-    A, Q, H, P = (a.astype(kind) for a in (A, Q, H, P))
-    mean, cov, cross = np.empty((N, S), kind), np.empty((N, S, S), kind), np.empty((N, D, S), kind)
-    pull, weight = np.empty((N, D), kind), np.empty((N, D, D), kind)
-    log_z, bad = kalman.forward(step, A, Q, H, np.zeros(S, kind), P, precision, shift, mean, cov, cross, pull, weight)
-    f_mean, f_cov = np.empty((N, D), kind), np.empty((N, D, D), kind)
-    bar_A, bar_Q, bar_P = np.zeros(A.shape, kind), np.zeros(A.shape, kind), np.zeros(P.shape, kind)
-    if bad < 0:
-        kalman.backward(
-            step, A, H, precision, mean, cov, cross, pull, weight, f_mean, f_cov, differentiate, bar_A, bar_Q, bar_P
-        )
-    return log_z, bad, f_mean, f_cov, bar_A, bar_Q, bar_P
+    mine = passes(Matrices(step, A, Q, H))
+    filtered, bad = mine.forward(np.zeros(S), P, precision, shift, None)
+    f_mean, f_cov, carry = np.empty((N, D)), np.empty((N, D, D)), mine.carry()
+    bars = np.zeros(A.shape), np.zeros(A.shape)
+    if bad >= 0:
+        return filtered.log_z, bad
+    moved = None if move is None else mine.tangents(filtered, *move)
+    for low in reversed(range(0, N, stretch)):
+        rows = slice(low, min(low + stretch, N))
+        if moved is None:
+            given = bars if differentiate else None
+            mine.backward(rows, 0, filtered, carry, f_mean[rows], f_cov[rows], given)
+        else:
+            mine.backward_moved(rows, 0, filtered, moved, carry, bars)
+    r, M, dr, dM = mine.carried(carry)
+    bar_P = 0.5 * (np.outer(r, r) - M)
+    if moved is not None:
+        bar_P = 0.5 * (np.outer(r, dr) + np.outer(dr, r) - dM) - bar_P
+    return filtered.log_z, bad, f_mean, f_cov, *bars, bar_P
 
 
 CASES = [
@@ -82,34 +89,50 @@ def test_adjoints_are_derivatives(covariances):
         assert np.vdot(bar, direction) == pytest.approx((values[0] - values[1]) / 2e-5, rel=1e-6, abs=1e-7), name
 
 
-def test_pair_is_the_general_one():
+def tricky():
     step, A, Q, H, P, precision, shift = problem([Matern32(1.3, 0.7)], n=40)
     precision[3] = 0.0  # missing
     precision[7] = -0.1  # bends upwards
-    want = run(step, A, Q, H, P, precision, shift, differentiate=True)
-    store = np.empty((40, 7))
-    y, s = precision[:, 0, 0].copy(), shift[:, 0].copy()
-    log_z, bad = kalman_pair.forward_pair(step, A, Q, np.zeros(2), P, y, s, store)
-    f_mean, f_var = np.empty(40), np.empty(40)
-    bars = np.zeros(A.shape), np.zeros(A.shape), np.zeros(P.shape)
-    kalman_pair.backward_pair(step, A, y, store, f_mean, f_var, True, *bars)
-    assert (bad, log_z) == (want[1], pytest.approx(want[0], rel=1e-13))
-    np.testing.assert_allclose(f_mean, want[2][:, 0], rtol=1e-11, atol=1e-13)
-    np.testing.assert_allclose(f_var, want[3][:, 0, 0], rtol=1e-11)
-    for mine, other in zip(bars, want[4:], strict=True):
+    return step, A, Q, H, P, precision, shift
+
+
+@pytest.mark.parametrize("stretch", [1000, 7])
+def test_pair_is_the_general_one(stretch):
+    given = tricky()
+    want = run(*given, differentiate=True)
+    got = run(*given, differentiate=True, passes=PairPasses, stretch=stretch)
+    assert (got[1], got[0]) == (want[1], pytest.approx(want[0], rel=1e-13))
+    np.testing.assert_allclose(got[2], want[2], rtol=1e-11, atol=1e-13)
+    np.testing.assert_allclose(got[3], want[3], rtol=1e-11)
+    for mine, other in zip(got[4:], want[4:], strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-11)
 
 
-def test_complex_step_differentiates_the_gradient():
-    """What the chain through the marginals uses: the imaginary part is the directional derivative."""
-    step, A, Q, H, P, precision, shift = problem(CASES[3])
-    d_shift = RNG.normal(size=shift.shape)
+def move(precision, shift):
     d_precision = RNG.normal(size=precision.shape)
-    d_precision = d_precision + d_precision.swapaxes(1, 2)
-    h = 1e-20
-    stepped = run(step, A, Q, H, P, precision + 1j * h * d_precision, shift + 1j * h * d_shift, True)[4].imag / h
-    sides = [run(step, A, Q, H, P, precision + e * d_precision, shift + e * d_shift, True)[4] for e in (1e-5, -1e-5)]
-    np.testing.assert_allclose(stepped, (sides[0] - sides[1]) / 2e-5, rtol=1e-6, atol=1e-6)
+    return d_precision + d_precision.swapaxes(1, 2), RNG.normal(size=shift.shape)
+
+
+@pytest.mark.parametrize("covariances", CASES, ids=NAMES)
+def test_tangents_are_derivatives_of_the_adjoints(covariances):
+    """What the chain through the marginals uses."""
+    *fixed, precision, shift = problem(covariances)
+    d_precision, d_shift = move(precision, shift)
+    got = run(*fixed, precision, shift, move=(d_precision, d_shift), stretch=5)[4:]
+    here = run(*fixed, precision, shift, True)[4:]
+    sides = [run(*fixed, precision + e * d_precision, shift + e * d_shift, True)[4:] for e in (1e-5, -1e-5)]
+    for mine, value, up, down in zip(got, here, *sides, strict=True):
+        np.testing.assert_allclose(mine, (up - down) / 2e-5 - value, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("stretch", [1000, 7])
+def test_tangents_of_the_pair_are_the_general_ones(stretch):
+    given = tricky()
+    moves = move(*given[-2:])
+    want = run(*given, move=moves)[4:]
+    got = run(*given, move=moves, passes=PairPasses, stretch=stretch)[4:]
+    for mine, other in zip(got, want, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-10)
 
 
 def test_a_site_that_cancels_the_prior_is_named():

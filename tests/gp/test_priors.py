@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from gaussfold.gp import Constant, Linear, Matern12, Matern32, Matern52, SquaredExponential
+from gaussfold.gp.chain import steps_of
 from gaussfold.gp.dense import DensePrior
-from gaussfold.gp.markov import MarkovPrior, steps_of
+from gaussfold.gp.markov import MarkovPrior
 from gaussfold.gp.priors import Slopes
 from gaussfold.gp.sparse import SparsePrior
 from gaussfold.linalg.jitter import jittered_root
@@ -164,3 +165,56 @@ def test_smooth_priors_survive_close_inputs():
     assert np.isfinite(found.log_z)
     assert (found.cov[:, 0, 0] > 0.0).all()
     np.testing.assert_allclose(found.mean, np.sin(6.0 * x), atol=0.05)
+
+
+def some_slopes(latents):
+    mean, cov, inner = RNG.normal(size=(COUNT, latents)), *RNG.normal(size=(2, COUNT, latents, latents))
+    return Slopes(mean, cov + cov.swapaxes(1, 2), inner + inner.swapaxes(1, 2))
+
+
+@pytest.mark.parametrize("inputs", [X, np.round(X)], ids=["irregular", "few-distances"])
+@pytest.mark.parametrize("name", COVARIANCES)
+def test_stretches_and_used_memory_do_not_show(name, inputs, monkeypatch):
+    """A short series in one stretch and in many, in new memory and in what another filter left."""
+    covariances = COVARIANCES[name]
+    sites, slopes = some_sites(len(covariances)), some_slopes(len(covariances))
+    Z = np.unique(inputs, axis=0)[::2]
+
+    def answers(markov, sparse):
+        found = [*markov.update(sites)[:3], *sparse.update(sites)[:3]]
+        for prior in (markov, sparse):
+            for chain in (None, slopes):
+                got = prior.gradient(sites, chain)
+                found += [got.log_parameters, got.inducing if got.inducing is not None else 0.0]
+        return found
+
+    want = answers(MarkovPrior(covariances, inputs), SparsePrior(covariances, inputs, Z))
+    monkeypatch.setattr("gaussfold.gp.chain.STRETCH", 5)
+    monkeypatch.setattr("gaussfold.gp.sparse.STRETCH", 7)
+    used = MarkovPrior(
+        [changed(covariances, 0, next(iter(covariances[0].parameters())), 0.4)[0], *covariances[1:]], inputs
+    )
+    before = used.update(some_sites(len(covariances), negative=False))
+    kept = before.mean.copy()
+    again = used.with_covariances(covariances)
+    for mine, theirs in zip(answers(again, SparsePrior(covariances, inputs, Z)), want, strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(before.mean, kept)
+    slope = again.gradient(some_sites(len(covariances)), None)  # other sites: filtered anew
+    assert np.abs(slope.log_parameters - want[6]).max() > 1e-3
+    np.testing.assert_allclose(again.gradient(sites, None).log_parameters, want[6], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", COVARIANCES)
+def test_sites_may_be_read_only_and_of_any_layout(name):
+    prior = MarkovPrior(COVARIANCES[name], X)
+    sites = some_sites(len(COVARIANCES[name]))
+    want = prior.update(sites)
+    locked = Sites(np.asfortranarray(sites.precision), sites.shift.copy())
+    for array in locked:
+        array.flags.writeable = False
+    found = prior.update(locked)
+    np.testing.assert_array_equal(found.mean, want.mean)
+    np.testing.assert_array_equal(
+        prior.gradient(locked, None).log_parameters, prior.gradient(sites, None).log_parameters
+    )

@@ -10,13 +10,15 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import njit
-from numba.core import event
+from numba.core import config, event
+from numba.core.compiler_lock import global_compiler_lock
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -58,6 +60,39 @@ def compiled_inline(function: F) -> F:
 def compiled_fused(function: F) -> F:
     """As :func:`compiled`, and a product may be fused with a sum; nothing is reordered."""
     return _compile(function, fastmath={"contract"})
+
+
+def compiled_once(signature: str, *, inner: bool = False) -> Callable[[F], F]:
+    """As :func:`compiled_fused`, for these types alone, and cheaply: for long functions over loops of a few rounds.
+
+    Literal arguments would each get a version of their own, and vector instructions gain nothing in short loops: two
+    thirds of the wait on first use. ``inner`` is for what Python never calls. Compiles where it is defined, so it
+    belongs into modules that are imported when they are needed.
+    """
+
+    def decorate(function: F) -> F:
+        wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True} if inner else {}
+        dispatcher: Any = _compile(function, fastmath={"contract"}, **wrappers)
+        with global_compiler_lock, _light_optimisation():
+            dispatcher.compile(signature)
+        dispatcher.disable_compile()
+        return dispatcher  # type: ignore[no-any-return]
+
+    return decorate
+
+
+@contextmanager
+def _light_optimisation() -> Iterator[None]:
+    """LLVM's first level, no vectorisation; Numba's own setting is per process, so it is put back."""
+    light = {"OPT": type(config.OPT)(1), "LOOP_VECTORIZE": 0, "SLP_VECTORIZE": 0}
+    before = {name: getattr(config, name) for name in light}
+    try:
+        for name, value in light.items():
+            setattr(config, name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(config, name, value)
 
 
 class _Announcer(event.Listener):  # type: ignore[misc]

@@ -3,26 +3,46 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from scipy.special import gammaln, log_ndtr
 
 from gaussfold.engine.compiled import compiled
 from gaussfold.engine.evaluate import APPROXIMATE, expected_log_density, rule_site
 from gaussfold.engine.evaluate import expected_derivatives as derivatives_of_one
 from gaussfold.engine.evaluate import log_predictive as _log_predictive
 from gaussfold.engine.evaluate import predictive as _predictive
-from gaussfold.engine.families import GAUSSIAN, LOGIT
-from gaussfold.engine.logistic_rows import logit_rows, softplus_rows
+from gaussfold.engine.families import GAUSSIAN, HUGE, LOGIT, POISSON, PROBIT
+from gaussfold.engine.logistic_rows import logit_rows, softplus_rows, tilted_logit_rows
+from gaussfold.engine.probit_rows import FARTHEST, WIDE, log_probit_rows, probit_rows
 from gaussfold.engine.quadrature import tilted_moments
 from gaussfold.engine.sites import visit
 
+COMMON = -12.0
+"""Log probability of a label above which cancellation and the reach of the nodes do no harm."""
+
 
 def expected_log_prob(code: int, p0: float, p1: float, y: np.ndarray, m: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """E log p under N(m, v), row by row. Not compiled itself: the logit need not wait for the other families."""
+    """E log p under N(m, v), row by row. Not compiled itself: no family need wait for the code of all."""
     if code == LOGIT:
         value: np.ndarray = y * m - softplus_rows(m, v)
         return value
+    if code == PROBIT:
+        value = np.full(y.size, np.nan)
+        for rows, few in _probit_parts(y, m, v):
+            part = y[rows], m[rows], v[rows]
+            value[rows] = log_probit_rows(*part) if few else _expected_log_prob(code, p0, p1, *part)
+        return value
+    if code == POISSON:
+        return np.asarray(y * m - _mean_count(m, v) - gammaln(y + 1.0))
     return _expected_log_prob(code, p0, p1, y, m, v)
+
+
+def _mean_count(m: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """E e^f."""
+    return np.exp(np.minimum(m + 0.5 * v, HUGE))
 
 
 def expected_derivatives(
@@ -31,7 +51,27 @@ def expected_derivatives(
     """E l' and E l'' under N(m, v), row by row. Not compiled itself, as above."""
     if code == LOGIT and p0 != APPROXIMATE:
         return logit_rows(y, m, v)
+    if code == PROBIT:
+        first, second = np.full((2, y.size), np.nan)
+        for rows, few in _probit_parts(y, m, v):
+            part = y[rows], m[rows], v[rows]
+            first[rows], second[rows] = probit_rows(*part) if few else _expected_derivatives(code, p0, p1, *part)
+        return first, second
+    if code == POISSON:
+        r = _mean_count(m, v) + 0.0 * y
+        return y - r, -r
     return _expected_derivatives(code, p0, p1, y, m, v)
+
+
+def _probit_parts(y: np.ndarray, m: np.ndarray, v: np.ndarray) -> Iterator[tuple[Any, bool]]:
+    """Rows that fit into lanes (True), and what else has a label (False); most often the former are all there are."""
+    fits = ((y == 0.0) | (y == 1.0)) & (v < WIDE * WIDE) & (np.abs(m) <= FARTHEST)
+    if fits.all():
+        yield slice(None), True
+        return
+    for rows, few in ((fits, True), (~fits & ~np.isnan(y), False)):
+        if rows.any():
+            yield rows, few
 
 
 @compiled
@@ -56,11 +96,40 @@ def _expected_derivatives(
     return first, second
 
 
-@compiled
 def tilted(
     code: int, p0: float, p1: float, power: float, y: np.ndarray, m: np.ndarray, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Log E p(y|f)^power under N(m, v), and its first two derivatives in m, row by row."""
+    """Log E p(y|f)^power under N(m, v), and its first two derivatives in m, row by row. Not compiled itself."""
+    fits = ((y == 0.0) | (y == 1.0)) & (power == 1.0)
+    if code == LOGIT and p0 != APPROXIMATE:
+        fits &= (v < 4.0) & (np.abs(m) <= FARTHEST)
+        rows = tilted_logit_rows
+    elif code == PROBIT:
+        rows = _tilted_probit
+    else:
+        return _tilted(code, p0, p1, power, y, m, v)
+    out = np.full((3, y.size), np.nan)
+    if fits.any():
+        out[:, fits] = rows(y[fits], m[fits], v[fits])
+    rest = ~np.isnan(y) & ~(out[0] > COMMON)
+    if rest.any():
+        out[:, rest] = _tilted(code, p0, p1, power, y[rest], m[rest], v[rest])
+    return out[0], out[1], out[2]
+
+
+def _tilted_probit(y: np.ndarray, m: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Log Φ(a), a = ±m/√(1+v), with slope ρ = φ/Φ and curvature -ρ(ρ + a) in a."""
+    sign, scale = 2.0 * y - 1.0, np.sqrt(1.0 + v)
+    a = sign * m / scale
+    value = log_ndtr(a)
+    rho = np.exp(-0.5 * a * a - value) / math.sqrt(2.0 * math.pi)
+    return value, sign * rho / scale, -rho * (rho + a) / (1.0 + v)
+
+
+@compiled
+def _tilted(
+    code: int, p0: float, p1: float, power: float, y: np.ndarray, m: np.ndarray, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     value = np.empty(y.size)
     first = np.empty(y.size)
     second = np.empty(y.size)
@@ -81,6 +150,10 @@ def tilted(
 
 def log_predictive(code: int, p0: float, p1: float, y: np.ndarray, m: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Log E p(y|f), row by row. Not compiled itself, as above."""
+    if code == PROBIT:
+        a = m / np.sqrt(1.0 + v)
+        log_p = np.where(y > 0.0, y * log_ndtr(a), 0.0) + np.where(y < 1.0, (1.0 - y) * log_ndtr(-a), 0.0)
+        return np.where(np.isnan(y), np.nan, log_p)
     if code != LOGIT or p0 == APPROXIMATE:
         return _log_predictive_rows(code, p0, p1, y, m, v)
     likely = (m >= 0.0).astype(np.float64)

@@ -25,6 +25,7 @@ from gaussfold.engine.families import (
 )
 from gaussfold.engine.logistic import logistic_root
 from gaussfold.engine.special import LOG_SQRT_2PI, wright_omega
+from gaussfold.engine.vectors import sort_first
 
 LEGENDRE_NODES, LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(12)
 REACH = 8.8
@@ -80,15 +81,15 @@ def gaussian_expectations(
         return e0 / mass, e1 / mass, e2 / mass, e3 / mass, e4 / mass
     low = m - REACH * s
     high = m + REACH * s
-    edges = np.empty(MAX_EDGES)
-    edges[0] = low
-    edges[1] = high
+    knots = np.empty(MAX_EDGES)
+    knots[0] = low
+    knots[1] = high
     count = 2
     for z in (-6.0, -4.0, -2.0, 0.0, 2.0, 4.0, 6.0):
-        edges[count] = m + z * s
+        knots[count] = m + z * s
         count += 1
-    count = _graded_edges(center, 0.5 * length, low, high, edges, count)
-    knots = np.sort(edges[:count])
+    count = _graded_edges(center, 0.5 * length, low, high, knots, count)
+    sort_first(knots, count)
     for k in range(count - 1):
         half = 0.5 * (knots[k + 1] - knots[k])
         if half <= 0.0:
@@ -253,9 +254,11 @@ def tilted_moments(
     The derivatives come as E_t[l'] and E_t[l''] + Var_t[l'] (l = power · log p), which do not cancel for
     small v as (mean - m)/v would.
     """
-    edges = np.empty(MAX_EDGES)
-    count, origin = _tilted_panels(code, p0, p1, y, power, m, v, edges)
-    knots = np.sort(edges[:count] - origin)
+    knots = np.empty(MAX_EDGES)
+    count, origin = _tilted_panels(code, p0, p1, y, power, m, v, knots)
+    for k in range(count):
+        knots[k] -= origin
+    sort_first(knots, count)
     peak = _log_integrand(code, p0, p1, y, power, m, v, origin)
     if code != POISSON:
         for k in range(count):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from scipy.linalg import LinAlgError, block_diag, cho_solve, cholesky, solve_triangular
+from scipy.linalg.lapack import dpotri
 
 from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.priors import Marginals, PriorGradient, Slopes, lost, split
@@ -95,26 +96,18 @@ class _Solved:
 
     def R(self, K: Sequence[Array]) -> Array:
         """``(K + Λ⁻¹)⁻¹`` in full, (D, N, D, N)."""
-        size = self.count * self.latents
-        rooted = block_root(self.root)
-        half = solve_triangular(self.lower, rooted.T, lower=True)
-        R = half.T @ half
+        N, D = self.count, self.latents
+        inverse = np.tril(dpotri(self.lower, lower=1)[0])  # B⁻¹, its lower half
+        inverse += np.tril(inverse, -1).T
+        R = np.einsum("ndi,nimj->dnmj", self.root, inverse.reshape(N, D, N, D))
+        R = np.einsum("dnmj,mcj->dncm", R, self.root)
         if self.turned is not None:
-            U = np.zeros((self.latents, self.count, self.rows.size))
+            U = np.zeros((D, N, self.rows.size))
             U[:, self.rows, np.arange(self.rows.size)] = self.negative.T
-            flat = U.reshape(size, -1)
-            kept = flat - R @ block_diag(*K) @ flat
-            R -= kept @ cho_solve((self.turned, True), kept.T)
-        return np.asarray(R.reshape(self.latents, self.count, self.latents, self.count))
-
-
-def block_root(root: Array) -> Array:
-    """W as one matrix: rows (d, n), columns (n, i)."""
-    count, latents, _ = root.shape
-    out = np.zeros((latents, count, count, latents))
-    n = np.arange(count)
-    out[:, n, n, :] = root.transpose(1, 0, 2)
-    return out.reshape(latents * count, count * latents)
+            flat, square = U.reshape(N * D, -1), R.reshape(N * D, N * D)
+            kept = flat - square @ np.concatenate([k @ u for k, u in zip(K, U, strict=True)])
+            R -= (kept @ cho_solve((self.turned, True), kept.T)).reshape(R.shape)
+        return np.asarray(R)
 
 
 class DensePrior:
@@ -170,16 +163,13 @@ class DensePrior:
         solved = _Solved(self._K, sites)
         D, N = solved.latents, solved.count
         a = solved.weights(self._K, sites.shift).T.reshape(-1)
-        R = solved.R(self._K).reshape(D * N, D * N)
-        M = 0.5 * (R - np.outer(a, a))
+        R = solved.R(self._K)
+        M = 0.5 * (R.reshape(D * N, D * N) - np.outer(a, a))
         if slopes is not None:
-            S = -np.asarray(block_diag(*self._K)) @ R
+            S = -np.concatenate([k @ r.reshape(N, D * N) for k, r in zip(self._K, R, strict=True)])
             S.flat[:: D * N + 1] += 1.0
             M += np.outer(a, slopes.mean.T.reshape(-1) @ S)
-            n = np.arange(N)
-            G = np.zeros((D, N, D, N))
-            G[:, n, :, n] = slopes.cov + slopes.inner
-            M += S.T @ G.reshape(D * N, D * N) @ S
+            M += S.T @ np.einsum("ndc,cnx->dnx", slopes.cov + slopes.inner, S.reshape(D, N, -1)).reshape(S.shape)
         parts = []
         for d, covariance in enumerate(self.covariances):
             block = M[d * N : (d + 1) * N, d * N : (d + 1) * N]

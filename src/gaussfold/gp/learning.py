@@ -9,13 +9,14 @@ evaluation. Otherwise a few optimiser steps at fixed sites alternate with infere
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import ceil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 
 from gaussfold.gp import hyper
-from gaussfold.gp.local import Local, likelihood_cavity, slopes
+from gaussfold.gp.local import Local, likelihood_cavity, settled_slopes, slopes
 from gaussfold.gp.progress import Progress
 from gaussfold.gp.sparse import SparsePrior
 from gaussfold.likelihoods import Gaussian
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 INNER_LIMIT = 200
 INNER_TOLERANCE = 1e-8
 BOUND = 16.0  # of a log hyperparameter, either way
+LEAP = 8.0  # and how far from the start one search may take it
 
 
 class Learned(NamedTuple):
@@ -53,9 +55,9 @@ def energy_gradient(model: GaussianProcess, *, settled: bool = False) -> Gradien
     """The energy's gradient at fixed sites; ``settled`` says that the sites are stationary, which saves a pass."""
     local = model._local
     now = model.marginals_
-    # A sparse prior's open variance enters the likelihood alone: that slope does not vanish when the sites settle.
-    is_zero = settled and now.inner is now.cov
-    chain = None if is_zero else slopes(local, model.Y_, now, model.sites_)
+    chain = settled_slopes(local, now, model.sites_) if settled else None
+    if chain is None and not (settled and now.inner is now.cov):
+        chain = slopes(local, model.Y_, now, model.sites_)
     found = model.prior_.gradient(model.sites_, chain)
     names = hyper.parameters(model.covariances, model.likelihood)
     by_likelihood = _likelihood_gradient(model, local)
@@ -179,7 +181,11 @@ def learn(
 
 
 def _minimise(fn: Callable[[Array], tuple[float, Array]], problem: _Problem, limit: int) -> Any:
-    """L-BFGS from where the model is; a point where inference fails counts as very bad."""
+    """L-BFGS from where the model is; a point where inference fails counts as very bad.
+
+    No search leaves the box of half-width LEAP around its start, since a long first step may land where the energy is
+    all rounding (a noise of 1e-7); one that ends at such a fence is followed by another from there.
+    """
     x0 = problem.get()
     first = fn(x0)  # an error here is the caller's to see
     seen = {x0.tobytes(): first}
@@ -195,11 +201,18 @@ def _minimise(fn: Callable[[Array], tuple[float, Array]], problem: _Problem, lim
         worst[0] = max(worst[0], value)
         return value, slope
 
-    free = len(problem.names)
-    bounds = [(-BOUND, BOUND)] * free + [(None, None)] * (x0.size - free)
-    return minimize(
-        safe, x0, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": limit, "ftol": 1e-10, "gtol": 1e-6}
-    )
+    free, x = len(problem.names), x0
+    for _ in range(ceil(2.0 * BOUND / LEAP)):
+        low, high = np.maximum(x[:free] - LEAP, -BOUND), np.minimum(x[:free] + LEAP, BOUND)
+        bounds = [*zip(low, high, strict=True), *[(None, None)] * (x0.size - free)]
+        options = {"maxiter": limit, "ftol": 1e-10, "gtol": 1e-6}
+        found = minimize(safe, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+        at_fence = ((found.x[:free] == low) & (low > -BOUND)) | ((found.x[:free] == high) & (high < BOUND))
+        limit -= found.nit
+        x = found.x
+        if limit <= 0 or not at_fence.any():
+            break
+    return found
 
 
 def _profile(problem: _Problem, max_iter: int) -> Learned:

@@ -14,12 +14,14 @@ from gaussfold.gp.discrete import is_summed, summed_slopes
 from gaussfold.gp.priors import Marginals, Slopes
 from gaussfold.likelihoods import as_vector
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
-from gaussfold.linalg.small import inverse, symmetrised
+from gaussfold.linalg.small import applied, inverse, symmetrised
 from gaussfold.protocols import Likelihood
 from gaussfold.rules import (
     EP,
     PL,
     PL2,
+    VI,
+    Exact,
     LocalUpdate,
     Newton,
     Taylor,
@@ -29,7 +31,7 @@ from gaussfold.rules import (
 )
 from gaussfold.rules.catalogue import AnyLocalRule
 from gaussfold.rules.curvature import Curvature
-from gaussfold.rules.several import Gaussians, cavities
+from gaussfold.rules.several import Gaussians, cavities, missing_rows
 from gaussfold.types import Array, Sites
 
 
@@ -79,7 +81,7 @@ def visit(local: Local, Y: Array, now: Marginals, sites: Sites, memory: object, 
     shift = (update.sites.shift - (1.0 - damping) * sites.shift) / damping
     turn = inverse(np.eye(widen.shape[-1]) + precision @ widen)
     precision = symmetrised(turn @ precision)
-    shift = (turn @ shift[:, :, None])[:, :, 0]
+    shift = applied(turn, shift)
     mixed = Sites(
         (1.0 - damping) * sites.precision + damping * precision, (1.0 - damping) * sites.shift + damping * shift
     )
@@ -101,38 +103,54 @@ def slopes(local: Local, Y: Array, now: Marginals, sites: Sites) -> Slopes:
     Zero where the sites are what the rule makes of these marginals (with exact curvature).
     """
     model = as_vector(local.likelihood)
-    pull = sites.shift - np.einsum("nde,ne->nd", sites.precision, now.mean)  # ∇ log t at the mean
-    none = np.zeros(now.cov.shape)
-    seen = ~np.isnan(Y).all(axis=1)
+    pull = sites.shift - applied(sites.precision, now.mean)  # ∇ log t at the mean
+    missing = missing_rows(Y)
     if isinstance(local.rule, Newton | Taylor):
+        none = np.zeros(now.cov.shape)
         first = np.zeros(now.mean.shape)
-        first[seen] = model.derivatives(Y[seen], now.mean[seen])[0]
+        first[~missing] = model.derivatives(Y[~missing], now.mean[~missing])[0]
         return Slopes(pull - first, none, none)
-    first, spread = np.zeros(now.mean.shape), np.zeros(now.cov.shape)
     found = _cavities(local, now, sites)
     if found is None:
-        if seen.any():
-            first[seen], spread[seen] = _likelihood_slopes(local, Y[seen], now.mean[seen], now.cov[seen], 0.0)
+        first, spread = _likelihood_slopes(local, Y, now.mean, now.cov, 0.0, missing)
         return Slopes(pull - first, -spread, -0.5 * sites.precision)
     inner, outer = found
     alpha = local.rule.alpha
-    if seen.any():
-        first[seen], spread[seen] = _likelihood_slopes(local, Y[seen], outer.mean[seen], outer.cov[seen], alpha)
+    first, spread = _likelihood_slopes(local, Y, outer.mean, outer.cov, alpha, missing)
     first, spread = first / alpha, spread / alpha
     reach = sites.precision @ now.inner @ sites.precision
     site = 0.5 * (alpha * pull[:, :, None] * pull[:, None, :] - sites.precision + alpha * reach)
     # From the cavity C\ = TC, m\ = T(m - αCλ), T = (I - αCΛ)⁻¹ back to the posterior.
     T = inverse(np.eye(now.inner.shape[-1]) - alpha * now.inner @ sites.precision)
     back = np.swapaxes(T, 1, 2)
-    by_mean = (back @ (pull - first)[:, :, None])[:, :, 0]
-    move = np.einsum("nde,ne->nd", sites.precision, inner.mean) - sites.shift
+    by_mean = applied(back, pull - first)
+    move = applied(sites.precision, inner.mean) - sites.shift
     by_inner = back @ (site - spread) @ T + alpha * symmetrised(by_mean[:, :, None] * move[:, None, :])
     # cov - inner, what f keeps open given u, only enters the likelihood's cavity.
     return Slopes(by_mean, -spread, by_inner + spread)
 
 
-def _likelihood_slopes(local: Local, Y: Array, mean: Array, cov: Array, alpha: float) -> tuple[Array, Array]:
-    """Derivatives in mean and covariance of E log p (alpha 0) or log E p^α."""
+def settled_slopes(local: Local, now: Marginals, sites: Sites) -> Slopes | None:
+    """What `slopes` would say of vi on a sparse prior at the fixed point, from the sites alone; None for other pairs.
+
+    A sparse prior's open variance enters the likelihood alone: that slope, ``-E l''/2 = Λ/2``, does not vanish there.
+    """
+    if now.inner is now.cov or not (isinstance(local.rule, VI) and isinstance(local.curvature, Exact)):
+        return None
+    half = 0.5 * sites.precision
+    return Slopes(np.zeros(now.mean.shape), half, -half)
+
+
+def _likelihood_slopes(
+    local: Local, Y: Array, mean: Array, cov: Array, alpha: float, missing: np.ndarray
+) -> tuple[Array, Array]:
+    """Derivatives in mean and covariance of E log p (alpha 0) or log E p^α; zero where all outputs are missing."""
+    if missing.any():
+        first, spread, seen = np.zeros(mean.shape), np.zeros(cov.shape), ~missing
+        if seen.any():
+            part = Y[seen], mean[seen], cov[seen], alpha, missing[seen]
+            first[seen], spread[seen] = _likelihood_slopes(local, *part)
+        return first, spread
     model = as_vector(local.likelihood)
     if alpha > 0.0:
         return model.tilted_slopes(Y, mean, cov, alpha, local.cubature)

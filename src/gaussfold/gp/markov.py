@@ -3,115 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from gaussfold.gp.chain import Chain, steps_of
 from gaussfold.gp.covariances import Covariance
-from gaussfold.gp.priors import Marginals, PriorGradient, Slopes, lost
-from gaussfold.gp.statespace import SumSpace
+from gaussfold.gp.passes import Filtered
+from gaussfold.gp.priors import Marginals, PriorGradient, Slopes
+from gaussfold.linalg.small import applied
 from gaussfold.types import Array, Sites
-
-COMPLEX_STEP = 1e-30
-
-
-class Steps(NamedTuple):
-    """Sorted inputs as steps: row n is ``table[step[n]]`` after row n - 1; row 0 is at ``start``."""
-
-    start: float
-    step: np.ndarray
-    table: Array
-
-
-def steps_of(times: Array) -> Steps:
-    """Differences of sorted inputs, equal ones (to their own rounding) merged into one table entry."""
-    if times.size < 2:
-        return Steps(float(times[0]) if times.size else 0.0, np.zeros(times.size, dtype=np.int64), np.ones(1))
-    dt = np.diff(times)
-    quantum = 4.0 * np.finfo(float).eps * max(float(np.abs(times[[0, -1]]).max()), np.finfo(float).tiny)
-    keys = np.rint(dt / quantum)
-    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-    start = float(times[0])
-    if first.size > dt.size // 4:  # hardly any two alike: a table in time order is read straight through
-        return Steps(start, np.arange(times.size), np.concatenate([[0.0], np.where(keys == 0.0, 0.0, dt)]))
-    table = np.where(keys[first] == 0.0, 0.0, dt[first])
-    return Steps(start, np.concatenate([[0], inverse.ravel()]), table)
-
-
-class Filtered(NamedTuple):
-    """Everything a forward pass leaves behind; which arrays depends on the path that ran."""
-
-    arrays: tuple[np.ndarray, ...]
-    log_z: Any
-
-
-class Chain:
-    """State-space matrices of independent latents on one sequence of steps, and the passes over them."""
-
-    def __init__(self, covariances: Sequence[Covariance], steps: Steps) -> None:
-        spaces = [c.state_space() for c in covariances]
-        self.space = SumSpace(spaces)
-        self.steps = steps
-        self.A = self.space.transition(steps.table)
-        self.Q = self.space.noise(steps.table, self.A)
-        self.H = np.zeros((len(spaces), self.space.size))
-        at = 0
-        for d, space in enumerate(spaces):
-            self.H[d, at : at + space.size] = space.measurement
-            at += space.size
-        self.start = np.zeros(self.space.size), np.ascontiguousarray(self.space.initial(steps.start))
-        self.is_pair = self.H.shape == (1, 2) and self.H[0, 0] == 1.0 and self.H[0, 1] == 0.0
-
-    def forward(self, precision: Array, shift: Array) -> Filtered:
-        """Filter; raises if a site leaves no positive covariance."""
-        from gaussfold.engine import kalman, kalman_pair
-
-        (N, D), S = shift.shape, self.space.size
-        kind = shift.dtype
-        m, P = self.start
-        if self.is_pair:
-            store = np.empty((N, 7), kind)
-            flat = np.ascontiguousarray(precision[:, 0, 0]), np.ascontiguousarray(shift[:, 0])
-            log_z, bad = kalman_pair.forward_pair(self.steps.step, self.A, self.Q, m, P, *flat, store)
-            filtered = Filtered((flat[0], store), log_z)
-        else:
-            arrays = tuple(np.empty(s, kind) for s in ((N, S), (N, S, S), (N, D, S), (N, D), (N, D, D)))
-            fixed = [a.astype(kind, copy=False) for a in (self.A, self.Q, self.H, m, P)]
-            sites = np.ascontiguousarray(precision), np.ascontiguousarray(shift)
-            log_z, bad = kalman.forward(self.steps.step, *fixed, *sites, *arrays)  # type: ignore[call-arg]
-            filtered = Filtered((sites[0], *arrays), log_z)
-        if bad >= 0:
-            raise lost(int(bad), "first seen at, in time order,")
-        return filtered
-
-    def backward(self, filtered: Filtered, differentiate: bool = False) -> tuple[Array, Array, tuple[Array, ...]]:
-        """Smooth: marginal means (N, D) and covariances (N, D, D); adjoints of A, Q and the first covariance."""
-        from gaussfold.engine import kalman, kalman_pair
-
-        kind = filtered.arrays[0].dtype
-        bars = np.zeros(self.A.shape, kind), np.zeros(self.A.shape, kind), np.zeros(self.start[1].shape, kind)
-        N, D = len(self.steps.step), len(self.H)
-        if self.is_pair:
-            mean, var = np.empty(N, kind), np.empty(N, kind)
-            kalman_pair.backward_pair(self.steps.step, self.A, *filtered.arrays, mean, var, differentiate, *bars)  # type: ignore[call-arg,arg-type]
-            return mean[:, None], var[:, None, None], bars
-        mean, cov = np.empty((N, D), kind), np.empty((N, D, D), kind)
-        A, H = (a.astype(kind, copy=False) for a in (self.A, self.H))
-        arguments: tuple[Any, ...] = (A, H, *filtered.arrays, mean, cov, differentiate, *bars)
-        kalman.backward(self.steps.step, *arguments)
-        return mean, cov, bars
-
-    def last(self, filtered: Filtered, row: int = -1) -> tuple[Array, Array]:
-        """Filtered mean and covariance of the state at a row."""
-        if self.is_pair:
-            m1, m2, p, q, r, *_ = filtered.arrays[1][row]
-            return np.array([m1, m2]), np.array([[p, q], [q, r]])
-        return filtered.arrays[1][row].copy(), filtered.arrays[2][row].copy()
-
-    def log_z_gradient(self, bars: tuple[Array, ...]) -> Array:
-        """From the adjoints of the matrices to those of the log hyperparameters."""
-        bar_A, bar_Q, bar_P = bars
-        return self.space.vjp(self.steps.table, self.A, bar_A, bar_Q, self.steps.start, bar_P)
 
 
 class MarkovPrior:
@@ -143,10 +44,22 @@ class MarkovPrior:
         else:
             self._order = _order
         self._chain = Chain(self.covariances, self._order[1])
+        self._last: tuple[Sites, Filtered, Array] | None = None
+        self._spare: Array | None = None
 
     def with_covariances(self, covariances: Sequence[Covariance]) -> MarkovPrior:
-        """The same inputs with other covariances."""
-        return MarkovPrior(covariances, self.X, self._order)
+        """The same inputs with other covariances; these have most likely been asked for the last time."""
+        made = MarkovPrior(covariances, self.X, self._order)
+        spare = self._spared()
+        if made._chain.space.size == self._chain.space.size:
+            made._spare = spare
+        return made
+
+    def _spared(self) -> Array | None:
+        """The last filter's memory, to be written over: pages that are new cost as much as the filter itself."""
+        last, self._last = self._last, None
+        spare, self._spare = self._spare, None
+        return spare if last is None else last[1].store
 
     def _sorted(self, *arrays: Array) -> tuple[Array, ...]:
         order = self._order[0]
@@ -163,30 +76,29 @@ class MarkovPrior:
 
     def update(self, sites: Sites) -> Marginals:
         """Posterior under these sites: one pass forward, one back."""
-        filtered = self._chain.forward(*self._sorted(*sites))
-        mean, cov, _ = self._chain.backward(filtered)
+        precision, shift = self._sorted(*sites)
+        filtered = self._chain.forward(precision, shift, self._spared())
+        mean, cov = self._chain.backward(filtered)
+        self._last = sites, filtered, mean
         mean, cov = self._given(mean, cov)
         return Marginals(mean, cov, cov, float(filtered.log_z))
 
     def gradient(self, sites: Sites, slopes: Slopes | None) -> PriorGradient:
-        """The adjoint of the filter gives ∂log Z/∂log θ, and a complex step through the sites the chain.
+        """The adjoint of the filter gives ∂log Z/∂log θ, and its change in the direction of the sites the chain.
 
         ``m = ∂log Z/∂λ`` and ``C + mm' = -2 ∂log Z/∂Λ``, so that with slopes g, G the rest of dE is the derivative of
-        ∂log Z/∂log θ in the direction ``δλ = g - 2Gm``, ``δΛ = -2G``.
+        ∂log Z/∂log θ in the direction ``δλ = g - 2Gm``, ``δΛ = -2G``. The filter of the last update is used again if
+        that was at the same sites.
         """
-        precision, shift = sites
-        if slopes is not None:
-            G = slopes.cov + slopes.inner
-            mean = self.update(sites).mean
-            d_shift = slopes.mean - 2.0 * np.einsum("nde,ne->nd", G, mean)
-            precision = precision - 2j * COMPLEX_STEP * G
-            shift = shift + 1j * COMPLEX_STEP * d_shift
-        filtered = self._chain.forward(*self._sorted(precision, shift))
-        bars = self._chain.backward(filtered, differentiate=True)[2]
-        total = -self._chain.log_z_gradient(tuple(np.ascontiguousarray(b.real) for b in bars))
-        if slopes is not None:
-            total = total + self._chain.log_z_gradient(tuple(np.ascontiguousarray(b.imag) / COMPLEX_STEP for b in bars))
-        return PriorGradient(total)
+        if self._last is None or self._last[0] is not sites:
+            self.update(sites)
+        assert self._last is not None
+        _, filtered, mean = self._last
+        if slopes is None:
+            return PriorGradient(-self._chain.log_z_gradient(filtered))
+        by_mean, by_cov = self._sorted(slopes.mean, slopes.cov + slopes.inner)
+        d_precision = -2.0 * by_cov
+        return PriorGradient(self._chain.log_z_gradient(filtered, (d_precision, by_mean + applied(d_precision, mean))))
 
     def predict(self, sites: Sites, X: Array, *, joint: bool = False) -> tuple[Array, Array]:
         """At other inputs: they join the chain with sites that say nothing."""
@@ -243,7 +155,7 @@ class Extended:
         for i, path in enumerate(self._paths(n, rng)):
             noise = np.einsum("ndi,ni->nd", root, rng.standard_normal((N, D)))
             shift = padded.shift.copy()
-            shift[:N] -= np.einsum("nde,ne->nd", sites.precision, path[:N]) + noise
+            shift[:N] -= applied(sites.precision, path[:N]) + noise
             draws[i] = (path + self._prior.update(Sites(padded.precision, shift)).mean)[N:]
         return draws
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gaussfold.gp.chain import Chain, steps_of
 from gaussfold.gp.local import Local, visit
-from gaussfold.gp.markov import Chain, MarkovPrior, steps_of
+from gaussfold.gp.markov import MarkovPrior
 from gaussfold.gp.priors import Marginals
 from gaussfold.types import Array, Sites
 
@@ -126,7 +127,7 @@ class Online:
         memory: object = None
         for _ in range(iterations):
             filtered = chain.forward(*sites)
-            mean, cov, _ = chain.backward(filtered)
+            mean, cov = chain.backward(filtered)
             update = visit(local, window.labels, Marginals(mean, cov, cov, 0.0), sites, memory, self._model.damping)
             sites, memory = update.sites, update.memory
         chain.forward(*sites)  # refuses sites that leave no posterior, before they are kept
@@ -143,7 +144,7 @@ class Online:
         both = _joined([window, blank])
         order = np.argsort(both.times, kind="stable")
         chain = self._chain(both.times[order], self._anchor)
-        mean, cov, _ = chain.backward(chain.forward(both.precision[order], both.shift[order]))
+        mean, cov = chain.backward(chain.forward(both.precision[order], both.shift[order]))
         place = np.empty(order.size, dtype=np.int64)
         place[order] = np.arange(order.size)
         mine = place[len(window.times) :]

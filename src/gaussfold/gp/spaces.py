@@ -10,13 +10,8 @@ from numpy.polynomial import polynomial
 from scipy.linalg import block_diag, solve_continuous_lyapunov
 from scipy.special import ive
 
-from gaussfold.gp.statespace import StateSpace
+from gaussfold.gp.statespace import Adjoints, StateSpace
 from gaussfold.types import Array
-
-
-def _flow(dt: Array, F: Array, A: Array, bar_A: Array) -> float:
-    """``Σ_u dt_u <bar_A_u, F A_u>``: the adjoint of stretching time."""
-    return float(np.vdot(F, np.tensordot(dt[:, None, None] * bar_A, A, axes=([0, 2], [0, 2]))))
 
 
 def _block_rotations(angles: Array) -> Array:
@@ -55,16 +50,18 @@ class MaternSpace(StateSpace):
     def transition(self, dt: Array) -> Array:
         """``e^{-λ dt} Σ (F + λI)^k dt^k/k!``."""
         S = self.size
-        monomials = np.exp(-self._rate * dt)[:, None] * dt[:, None] ** np.arange(S)
+        monomials = np.empty((len(dt), S))
+        monomials[:, 0] = np.exp(-self._rate * dt)
+        for k in range(1, S):
+            np.multiply(monomials[:, k - 1], dt, out=monomials[:, k])
         return np.asarray((monomials @ self._powers.reshape(S, S * S)).reshape(-1, S, S))
 
-    def stationary_vjp(self, dt: Array, A: Array, bar_A: Array, bar_P: Array) -> Array:
+    def stationary_vjp(self, adjoints: Adjoints) -> Array:
         """Entry (i, j) of A scales like λ^{i-j}, of P∞ like λ^{i+j}; beyond that, λ is a speed of time."""
         i, j = np.indices((self.size, self.size))
-        by_variance = float(np.vdot(bar_P, self.covariance))
-        scaling = np.einsum("uij,uij->ij", bar_A, A)
-        by_rate = np.vdot(i - j, scaling) + _flow(dt, self.feedback, A, bar_A)
-        by_rate += np.vdot((i + j) * self.covariance, bar_P)
+        by_variance = float(np.vdot(adjoints.covariance, self.covariance))
+        by_rate = np.vdot(i - j, adjoints.scaling) + np.vdot(self.feedback, adjoints.flow)
+        by_rate += np.vdot((i + j) * self.covariance, adjoints.covariance)
         return np.array([by_variance, -by_rate])
 
 
@@ -86,9 +83,9 @@ class TaylorSpace(StateSpace):
         growth = np.exp(np.multiply.outer(dt / self._lengthscale, self._poles))
         return np.ascontiguousarray((growth @ self._modes.reshape(S, S * S)).real).reshape(-1, S, S)
 
-    def stationary_vjp(self, dt: Array, A: Array, bar_A: Array, bar_P: Array) -> Array:
+    def stationary_vjp(self, adjoints: Adjoints) -> Array:
         """The lengthscale slows time down."""
-        return np.array([np.vdot(bar_P, self.covariance), -_flow(dt, self.feedback, A, bar_A)])
+        return np.array([np.vdot(adjoints.covariance, self.covariance), -np.vdot(self.feedback, adjoints.flow)])
 
 
 @lru_cache(maxsize=16)
@@ -123,9 +120,9 @@ class CosineSpace(StateSpace):
         """Rotations by ``frequency · dt``."""
         return _block_rotations(self._frequency * dt[:, None])
 
-    def stationary_vjp(self, dt: Array, A: Array, bar_A: Array, bar_P: Array) -> Array:  # noqa: ARG002
+    def stationary_vjp(self, adjoints: Adjoints) -> Array:
         """The frequency is a speed of time."""
-        return np.array([_flow(dt, self.feedback, A, bar_A)])
+        return np.array([np.vdot(self.feedback, adjoints.flow)])
 
 
 class PeriodicSpace(StateSpace):
@@ -149,16 +146,16 @@ class PeriodicSpace(StateSpace):
         """Rotations by ``j · 2π dt/period``."""
         return _block_rotations(np.multiply.outer(dt, self._angular))
 
-    def stationary_vjp(self, dt: Array, A: Array, bar_A: Array, bar_P: Array) -> Array:
+    def stationary_vjp(self, adjoints: Adjoints) -> Array:
         """The period slows time down; the lengthscale shares the variance out among the harmonics."""
         j, z = self._j, self._z
         slope = 0.5 * (ive(np.abs(j - 1), z) + ive(j + 1, z)) - ive(j, z)
         by_length = np.repeat(self._variance * self._share * slope * -2.0 * z, 2)
         return np.array(
             [
-                np.vdot(bar_P, self.covariance),
-                np.diag(bar_P) @ by_length,
-                -_flow(dt, self.feedback, A, bar_A),
+                np.vdot(adjoints.covariance, self.covariance),
+                np.diag(adjoints.covariance) @ by_length,
+                -np.vdot(self.feedback, adjoints.flow),
             ]
         )
 
@@ -173,9 +170,9 @@ class ConstantSpace(StateSpace):
         """One."""
         return np.ones((len(dt), 1, 1))
 
-    def stationary_vjp(self, dt: Array, A: Array, bar_A: Array, bar_P: Array) -> Array:  # noqa: ARG002
+    def stationary_vjp(self, adjoints: Adjoints) -> Array:
         """Through P∞."""
-        return np.array([np.vdot(bar_P, self.covariance)])
+        return np.array([np.vdot(adjoints.covariance, self.covariance)])
 
 
 class WhiteSpace(ConstantSpace):
@@ -210,7 +207,7 @@ class LinearSpace(StateSpace):
         x = start - self._centre
         return self._variance * np.array([[x * x, x], [x, 1.0]])
 
-    def vjp(self, dt: Array, A: Array, bar_A: Array, bar_Q: Array, start: float, bar_P: Array) -> Array:  # noqa: ARG002
+    def vjp(self, adjoints: Adjoints, start: float, bar_P: Array) -> Array:  # noqa: ARG002
         """Through the first covariance."""
         return np.array([np.vdot(bar_P, self.initial(start))])
 

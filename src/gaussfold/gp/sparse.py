@@ -12,10 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, block_diag, cho_solve, cholesky, solve_triangular
+from scipy.linalg.blas import dtrsm
 
 from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.dense import draw
 from gaussfold.gp.priors import Marginals, PriorGradient, Slopes, lost
+from gaussfold.gp.stretches import stretches
 from gaussfold.linalg.jitter import jittered_root
 from gaussfold.linalg.roots import log_det
 from gaussfold.types import Array, Sites
@@ -23,16 +25,26 @@ from gaussfold.types import Array, Sites
 REMEDY = "use fewer inducing inputs or move them apart, or add a White covariance"
 
 
+STRETCH = 512
+"""Rows that are worked on at a time: as many columns of (M, n) matrices as the cache holds."""
+
+
 class Features:
     """Whitened features ``A_d = L_d⁻¹ K_d(Z, X)`` (M, n) of each latent, and what they leave open of its variance."""
 
     def __init__(self, covariances: Sequence[Covariance], Z: Array, roots: Sequence[Array], X: Array) -> None:
-        self.A = [solve_triangular(L, c(Z, X), lower=True) for c, L in zip(covariances, roots, strict=True)]
-        prior = [c.diagonal(X) for c in covariances]
-        # not below zero: K_uu carries the jitter, and rounding is all that is cut
-        self.open = np.stack(
-            [np.maximum(p - np.einsum("mn,mn->n", a, a), 0.0) for p, a in zip(prior, self.A, strict=True)], axis=1
-        )
+        self.A = [np.empty((len(Z), len(X))) for _ in covariances]
+        self.open = np.empty((len(X), len(self.A)))
+        for d, (covariance, L) in enumerate(zip(covariances, roots, strict=True)):
+            for rows in stretches(len(X), STRETCH):
+                a = self.A[d][:, rows] = divided(covariance(Z, X[rows]), L)
+                self.open[rows, d] = covariance.diagonal(X[rows]) - np.einsum("mn,mn->n", a, a)
+        np.maximum(self.open, 0.0, out=self.open)  # K_uu carries the jitter, and rounding is all that is cut
+
+
+def divided(matrix: Array, L: Array, *, turned: bool = False) -> Array:
+    """``L⁻¹ matrix`` or, turned, ``L⁻ᵀ matrix``, in the matrix's place if it is contiguous: BLAS sees transposes."""
+    return np.asarray(dtrsm(1.0, L, matrix.T, side=1, lower=1, trans_a=0 if turned else 1, overwrite_b=1).T)
 
 
 class Tied(NamedTuple):
@@ -46,9 +58,24 @@ class Tied(NamedTuple):
 
 def gathered(features: Features, sites: Sites) -> Tied:
     """``Σ A_n Λ_n A_n'`` and ``Σ A_n λ_n``, (62)."""
-    A = features.A
-    blocks = [[(a * sites.precision[:, d, c]) @ b.T for c, b in enumerate(A)] for d, a in enumerate(A)]
-    return Tied(np.block(blocks), np.concatenate([a @ sites.shift[:, d] for d, a in enumerate(A)]))
+    return Tied(
+        _products(features.A, sites.precision),
+        np.concatenate([a @ sites.shift[:, d] for d, a in enumerate(features.A)]),
+    )
+
+
+def _products(A: list[Array], weights: Array) -> Array:
+    """``Σ A_n W_n A_n'`` for symmetric W_n, blocks by latent."""
+    M, D = len(A[0]), len(A)
+    out = np.zeros((D, M, D, M))
+    for rows in stretches(A[0].shape[1], STRETCH):
+        for d, a in enumerate(A):
+            for c in range(d + 1):
+                out[d, :, c] += (a[:, rows] * weights[rows, d, c]) @ A[c][:, rows].T
+    for d in range(D):
+        for c in range(d):
+            out[c, :, d] = out[d, :, c].T
+    return out.reshape(D * M, D * M)
 
 
 class Solved:
@@ -70,10 +97,11 @@ class Solved:
         M, D = len(A[0]), len(A)
         mean = np.stack([a.T @ self.mean[d * M : (d + 1) * M] for d, a in enumerate(A)], axis=1)
         inner = np.empty((A[0].shape[1], D, D))
-        for d, a in enumerate(A):
-            for c in range(d + 1):
-                block = self.cov[d * M : (d + 1) * M, c * M : (c + 1) * M]
-                inner[:, d, c] = inner[:, c, d] = np.einsum("mn,mn->n", a, block @ A[c])
+        for rows in stretches(len(inner), STRETCH):
+            for d, a in enumerate(A):
+                for c in range(d + 1):
+                    reach = self.cov[d * M : (d + 1) * M, c * M : (c + 1) * M] @ A[c][:, rows]
+                    inner[rows, d, c] = inner[rows, c, d] = np.einsum("mn,mn->n", a[:, rows], reach)
         cov = inner + features.open[:, :, None] * np.eye(D)
         return Marginals(mean, cov, inner, self.log_z)
 
@@ -98,6 +126,7 @@ class SparsePrior:
             jittered_root(c(Z), f"the covariance of the {len(Z)} inducing inputs", REMEDY) for c in self.covariances
         ]
         self._features: Features | None = None
+        self._last: tuple[Sites, Solved] | None = None
 
     def with_covariances(self, covariances: Sequence[Covariance], Z: Array | None = None) -> SparsePrior:
         """The same inputs with other covariances (and inducing inputs)."""
@@ -115,7 +144,13 @@ class SparsePrior:
 
     def update(self, sites: Sites) -> Marginals:
         """Posterior under these sites, (63)-(64)."""
-        return Solved(gathered(self._mine, sites)).marginals(self._mine)
+        return self._solved(sites).marginals(self._mine)
+
+    def _solved(self, sites: Sites) -> Solved:
+        """Posterior of v, kept for when it is asked for again."""
+        if self._last is None or self._last[0] is not sites:
+            self._last = sites, Solved(gathered(self._mine, sites))
+        return self._last[1]
 
     def predict(self, sites: Sites, X: Array, *, joint: bool = False) -> tuple[Array, Array]:
         """At other inputs."""
@@ -141,49 +176,48 @@ class SparsePrior:
         return draw(mean, cov, n, rng)
 
     def gradient(self, sites: Sites, slopes: Slopes | None) -> PriorGradient:
-        """Through A, by hand: log Z, then the slopes' chain through the posterior of v and directly through A."""
-        features = self._mine
-        solved = Solved(gathered(features, sites))
+        """Through A, by hand: log Z, then the slopes' chain through the posterior of v and directly through A.
+
+        With ``w = C Σ A_n g_n`` and ``Γ = C (Σ A_n G_n A_n') C`` the adjoint of A_n is
+        ``(C + mm' - wm' - mw' - 2Γ) A_n Λ_n + 2 C A_n G_n + m (g_n - λ_n)' + w λ_n'``.
+        """
+        features, solved = self._mine, self._solved(sites)
         A, m, C = features.A, solved.mean, solved.cov
         M, D = len(A[0]), len(A)
-        at = [slice(d * M, (d + 1) * M) for d in range(D)]
-
-        def through(X: Array, S: Array) -> list[Array]:
-            """Column d of ``X A_n S_n`` in block d, for all n."""
-            return [np.asarray(sum((X[at[d], at[c]] @ A[c]) * S[:, c, d] for c in range(D))) for d in range(D)]
-
-        minus_log_z = through(C + np.outer(m, m), sites.precision)
-        bars = [minus_log_z[d] - np.outer(m[at[d]], sites.shift[:, d]) for d in range(D)]
-        open_bar = np.zeros((A[0].shape[1], D))
+        curve, line = C + np.outer(m, m), [(m, -sites.shift)]
+        bend, open_bar = None, np.zeros((len(self.X), D))
         if slopes is not None:
-            G = slopes.cov + slopes.inner
-            g_hat = np.concatenate([a @ slopes.mean[:, d] for d, a in enumerate(A)])
-            w = C @ g_hat
-            G_hat = np.block([[(a * G[:, d, c]) @ b.T for c, b in enumerate(A)] for d, a in enumerate(A)])
-            Gamma = C @ G_hat @ C
-            direct, indirect = (
-                through(2.0 * C, G),
-                through(np.outer(w, m) + np.outer(m, w) + 2.0 * Gamma, sites.precision),
-            )
-            for d in range(D):
-                bars[d] += np.outer(m[at[d]], slopes.mean[:, d]) + direct[d]
-                bars[d] += np.outer(w[at[d]], sites.shift[:, d]) - indirect[d]
             open_bar = np.stack([slopes.cov[:, d, d] for d in range(D)], axis=1)
-        parameters, inducing = [], np.zeros_like(self.Z)
+            G = slopes.cov + slopes.inner
+            if G.any() or slopes.mean.any():  # else the sites have settled
+                bend = G
+                w = C @ np.concatenate([a @ slopes.mean[:, d] for d, a in enumerate(A)])
+                curve -= np.outer(w, m) + np.outer(m, w) + 2.0 * C @ _products(A, G) @ C
+                line = [(m, slopes.mean - sites.shift), (w, sites.shift)]
+        parameters = []
+        inducing = np.zeros_like(self.Z)
         for d, covariance in enumerate(self.covariances):
-            bar = bars[d] - 2.0 * A[d] * open_bar[:, d]
-            L = self._roots[d]
-            bar_uf = solve_triangular(L, bar, lower=True, trans="T")
-            bar_L = -np.tril(bar_uf @ A[d].T)
-            bar_uu = _cholesky_adjoint(L, bar_L)
-            parameters.append(
-                covariance.vjp(self.Z, self.X, bar_uf)
-                + covariance.vjp(self.Z, None, bar_uu)
-                + covariance.diagonal_vjp(self.X, open_bar[:, d])
-            )
-            inducing += covariance.input_vjp(self.Z, self.X, bar_uf) + 2.0 * covariance.input_vjp(
-                self.Z, self.Z, bar_uu
-            )
+            L, mine = self._roots[d], slice(d * M, (d + 1) * M)
+            total = np.asarray(covariance.diagonal_vjp(self.X, open_bar[:, d]))
+            bar_L = np.zeros((M, M))
+            for rows in stretches(len(self.X), STRETCH):
+                bar = -2.0 * A[d][:, rows] * open_bar[rows, d]
+                for c in range(D):
+                    other = slice(c * M, (c + 1) * M)
+                    bar += (curve[mine, other] @ A[c][:, rows]) * sites.precision[rows, c, d]
+                    if bend is not None:
+                        bar += (C[mine, other] @ A[c][:, rows]) * (2.0 * bend[rows, c, d])
+                for left, right in line:
+                    bar += np.outer(left[mine], right[rows, d])
+                bar_uf = divided(bar, L, turned=True)
+                bar_L -= bar_uf @ A[d][:, rows].T
+                by_parameter, by_input = covariance.pullback(self.Z, self.X[rows], bar_uf)
+                total += by_parameter
+                inducing += by_input
+            bar_uu = _cholesky_adjoint(L, np.tril(bar_L))
+            by_parameter, by_input = covariance.pullback(self.Z, self.Z, bar_uu)
+            parameters.append(total + by_parameter)
+            inducing += 2.0 * by_input
         return PriorGradient(np.concatenate(parameters), inducing)
 
 

@@ -5,17 +5,34 @@
 ``Q = P∞ - A P∞ A'`` (what the state keeps of its stationary covariance, the noise must give back).
 
 Every space knows the derivatives of A, Q and the first covariance with respect to its log hyperparameters, as
-vector-Jacobian products: adjoints of these matrices in, one number per hyperparameter out.
+vector-Jacobian products: adjoints of these matrices in, one number per hyperparameter out. Of a table of steps two
+sums are enough: every hyperparameter stretches time (``dA = F A dt``) or scales entries (``dA ∝ A``, entry by entry).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import block_diag
 
 from gaussfold.types import Array
+
+
+class Adjoints(NamedTuple):
+    """Sums over a table of steps, B_u the adjoint of A_u once Q is made of A and P∞; all (S, S)."""
+
+    scaling: Array
+    """``Σ B_u ∘ A_u``"""
+    flow: Array
+    """``Σ dt_u B_u A_u'``"""
+    covariance: Array
+    """Adjoint of P∞."""
+
+    def block(self, where: slice) -> Adjoints:
+        """Those of one block of independent states."""
+        return Adjoints(*(a[where, where] for a in self))
 
 
 class StateSpace:
@@ -55,22 +72,30 @@ class StateSpace:
 
     def noise(self, dt: Array, A: Array) -> Array:  # noqa: ARG002
         """``Q`` for every step whose transition is A."""
-        from gaussfold.engine.process_noise import process_noise
+        from gaussfold.engine.process_noise import process_noise, process_noise_pair
 
-        return np.asarray(process_noise(A, self.covariance))
+        Q = np.empty(A.shape)
+        (process_noise_pair if self.size == 2 else process_noise)(A, self.covariance, Q)
+        return Q
 
     def initial(self, start: float) -> Array:  # noqa: ARG002
         """Covariance of the state at the first input."""
         return self.covariance
 
-    def vjp(self, dt: Array, A: Array, bar_A: Array, bar_Q: Array, start: float, bar_P: Array) -> Array:  # noqa: ARG002
+    def adjoints(self, dt: Array, A: Array, bar_A: Array, bar_Q: Array) -> Adjoints:
+        """Sum the adjoints of a table of steps (bar_A is used up); sums over parts of a table add up."""
+        from gaussfold.engine.process_noise import add_adjoints, add_adjoints_pair
+
+        sums = np.zeros((3, self.size, self.size))
+        add = add_adjoints_pair if self.size == 2 else add_adjoints
+        add(dt, A, np.nan_to_num(self.covariance), bar_A, bar_Q, sums)
+        return Adjoints(*sums)
+
+    def vjp(self, adjoints: Adjoints, start: float, bar_P: Array) -> Array:  # noqa: ARG002
         """``∂/∂log θ`` from the adjoints of every A and Q and of the first covariance."""
-        from gaussfold.engine.process_noise import process_noise_adjoint
+        return self.stationary_vjp(adjoints._replace(covariance=adjoints.covariance + bar_P))
 
-        total_A, total_P = process_noise_adjoint(A, self.covariance, bar_A, bar_Q)
-        return self.stationary_vjp(dt, A, total_A, total_P + bar_P)
-
-    def stationary_vjp(self, dt: Array, A: Array, bar_A: Array, bar_P: Array) -> Array:
+    def stationary_vjp(self, adjoints: Adjoints) -> Array:
         """``∂/∂log θ`` from the adjoints of every A and of P∞."""
         raise NotImplementedError
 
@@ -90,6 +115,8 @@ class SumSpace(StateSpace):
         )
 
     def _blocks(self, pieces: Sequence[Array]) -> Array:
+        if len(pieces) == 1:
+            return pieces[0]
         out = np.zeros((len(pieces[0]), self.size, self.size))
         for where, piece in zip(self._slices, pieces, strict=True):
             out[:, where, where] = piece
@@ -108,30 +135,15 @@ class SumSpace(StateSpace):
         """Block by block."""
         return np.asarray(block_diag(*(part.initial(start) for part in self.parts)))
 
-    def vjp(self, dt: Array, A: Array, bar_A: Array, bar_Q: Array, start: float, bar_P: Array) -> Array:
+    def vjp(self, adjoints: Adjoints, start: float, bar_P: Array) -> Array:
         """Block by block."""
-        return np.concatenate(
-            [
-                part.vjp(
-                    dt,
-                    np.ascontiguousarray(A[:, w, w]),
-                    np.ascontiguousarray(bar_A[:, w, w]),
-                    np.ascontiguousarray(bar_Q[:, w, w]),
-                    start,
-                    bar_P[w, w],
-                )
-                for w, part in zip(self._slices, self.parts, strict=True)
-            ]
-        )
+        each = zip(self._slices, self.parts, strict=True)
+        return np.concatenate([part.vjp(adjoints.block(w), start, bar_P[w, w]) for w, part in each])
 
-    def stationary_vjp(self, dt: Array, A: Array, bar_A: Array, bar_P: Array) -> Array:
+    def stationary_vjp(self, adjoints: Adjoints) -> Array:
         """Block by block."""
-        return np.concatenate(
-            [
-                part.stationary_vjp(dt, A[:, w, w], bar_A[:, w, w], bar_P[w, w])
-                for w, part in zip(self._slices, self.parts, strict=True)
-            ]
-        )
+        each = zip(self._slices, self.parts, strict=True)
+        return np.concatenate([part.stationary_vjp(adjoints.block(w)) for w, part in each])
 
 
 class ProductSpace(StateSpace):
@@ -160,22 +172,18 @@ class ProductSpace(StateSpace):
         outer = np.einsum("uac,ubd->uabcd", self._left.transition(dt), self._right.transition(dt))
         return np.asarray(outer.reshape(-1, S, S))
 
-    def stationary_vjp(self, dt: Array, A: Array, bar_A: Array, bar_P: Array) -> Array:  # noqa: ARG002
-        """Each side, the other as a factor of the adjoint."""
+    def stationary_vjp(self, adjoints: Adjoints) -> Array:
+        """Each side by itself: the other one's share of a sum over entries or over a product is a partial trace."""
         n, m = self._left.size, self._right.size
-        left, right = self._left.transition(dt), self._right.transition(dt)
-        split_A, split_P = bar_A.reshape(-1, n, m, n, m), bar_P.reshape(n, m, n, m)
-        return np.concatenate(
-            [
-                self._left.stationary_vjp(
-                    dt, left,
-                    np.einsum("uabcd,ubd->uac", split_A, right),
-                    np.einsum("abcd,bd->ac", split_P, self._right.covariance),
-                ),
-                self._right.stationary_vjp(
-                    dt, right,
-                    np.einsum("uabcd,uac->ubd", split_A, left),
-                    np.einsum("abcd,ac->bd", split_P, self._left.covariance),
-                ),
-            ]
-        )  # fmt: skip
+        scaling, flow, bar_P = (a.reshape(n, m, n, m) for a in adjoints)
+        left = Adjoints(
+            scaling.sum(axis=(1, 3)),
+            np.einsum("abcb->ac", flow),
+            np.einsum("abcd,bd->ac", bar_P, self._right.covariance),
+        )
+        right = Adjoints(
+            scaling.sum(axis=(0, 2)),
+            np.einsum("abad->bd", flow),
+            np.einsum("abcd,ac->bd", bar_P, self._left.covariance),
+        )
+        return np.concatenate([self._left.stationary_vjp(left), self._right.stationary_vjp(right)])

@@ -13,7 +13,7 @@ import numpy as np
 from gaussfold.gp.local import Local
 from gaussfold.gp.progress import Progress
 from gaussfold.gp.sparse import Features, Solved, SparsePrior, Tied, gathered
-from gaussfold.linalg.small import inverse, symmetrised
+from gaussfold.linalg.small import applied, inverse, symmetrised
 from gaussfold.rules import EP, PL, PL2, Exact, GaussNewton, Heuristic, Newton, Taylor, local_energy, local_update
 from gaussfold.rules.several import Gaussians
 from gaussfold.types import Array, Sites
@@ -83,7 +83,7 @@ def _batch_sites(local: Local, Y: Array, features: Features, tied: Tied, N: int)
         return update.sites, bad
     widen = local.rule.alpha * features.open[:, :, None] * np.eye(D)
     turn = inverse(np.eye(D) + update.sites.precision @ widen)
-    shift = (turn @ update.sites.shift[:, :, None])[:, :, 0]
+    shift = applied(turn, update.sites.shift)
     return Sites(symmetrised(turn @ update.sites.precision), shift), bad
 
 

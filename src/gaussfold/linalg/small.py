@@ -15,6 +15,13 @@ def symmetrised(matrices: Array) -> Array:
     return np.asarray(0.5 * (matrices + np.swapaxes(matrices, -1, -2)))
 
 
+def applied(matrices: Array, vectors: Array) -> Array:
+    """``A x`` of each, (..., d, d) and (..., d)."""
+    if matrices.shape[-1] == 1:  # a product of many matrices of one entry takes ten times as long
+        return np.asarray(matrices[..., 0] * vectors)
+    return np.asarray((matrices @ vectors[..., None])[..., 0])
+
+
 def inverse(matrices: Array) -> Array:
     """A⁻¹ of each; a singular one gives infinities, not an exception."""
     if matrices.shape[-1] == 1:
@@ -61,6 +68,8 @@ def smallest_eigenvalues(matrices: Array) -> Array:
 
 def non_positive(matrices: Array) -> np.ndarray:
     """Which of these have a negative eigenvalue, rounding apart."""
+    if matrices.shape[-1] == 1:
+        return np.asarray(~(matrices[..., 0, 0] >= 0.0))
     size = np.abs(matrices).max(axis=(-1, -2), initial=0.0)
     return np.asarray(~(smallest_eigenvalues(matrices) >= -ROUNDING * size))
 

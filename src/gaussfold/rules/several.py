@@ -8,7 +8,7 @@ import numpy as np
 
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.likelihoods.one_latent import as_vector
-from gaussfold.linalg.small import inverse, non_positive, smallest_eigenvalues, symmetrised
+from gaussfold.linalg.small import applied, inverse, non_positive, smallest_eigenvalues, symmetrised
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.bfgs import QuasiNewtonMemory
 from gaussfold.rules.catalogue import AnyLocalRule
@@ -59,22 +59,27 @@ def local_update(
     update's, or None at first.
     """
     model = as_vector(likelihood)
-    seen = np.asarray(~np.isnan(Y).all(axis=1))
-    if not seen.all():
-        return _scattered(seen, rule, curvature, model, Y, mean, cov, sites, memory, damping, cubature, cavity)
+    missing = missing_rows(Y)
+    if missing.any():
+        return _scattered(~missing, rule, curvature, model, Y, mean, cov, sites, memory, damping, cubature, cavity)
     if isinstance(rule, EP):
         mean, cov = cavities(mean, cov, sites, rule.alpha) if cavity is None else cavity
     look = Look(rule, model, Y, mean, cov, cubature, sites, damping)
     site, memory = curvature.site(look, memory)
     _refuse_nan(look, site)
     precision = -site.curvature
-    shift = site.gradient + (precision @ mean[:, :, None])[:, :, 0]
+    shift = site.gradient + applied(precision, mean)
     if damping != 1.0:
         precision = (1.0 - damping) * sites.precision + damping * precision
         shift = (1.0 - damping) * sites.shift + damping * shift
     bad = non_positive(precision)
     count = int(bad.sum())
     return LocalUpdate(Sites(precision, shift), memory, count, int(np.argmax(bad)) if count else -1)
+
+
+def missing_rows(Y: Array) -> np.ndarray:
+    """Which rows have no output at all."""
+    return np.asarray(np.isnan(Y[:, 0]) if Y.shape[1] == 1 else np.isnan(Y).all(axis=1))
 
 
 def cavities(mean: Array, cov: Array, sites: Sites, alpha: float) -> Gaussians:
@@ -92,8 +97,8 @@ def cavities(mean: Array, cov: Array, sites: Sites, alpha: float) -> Gaussians:
             "curvature='heuristic' or 'quasi-newton'"
         )
         raise ValueError(msg)
-    away = mean - alpha * (cov @ sites.shift[:, :, None])[:, :, 0]
-    return Gaussians((turn @ away[:, :, None])[:, :, 0], left)
+    away = mean - alpha * applied(cov, sites.shift)
+    return Gaussians(applied(turn, away), left)
 
 
 def local_energy(
@@ -112,7 +117,7 @@ def local_energy(
     and with α = 1 for pl and pl2 (§4.3.2). See :func:`site_energy` for the rest.
     """
     model = as_vector(likelihood)
-    missing = np.asarray(np.isnan(Y).all(axis=1))
+    missing = missing_rows(Y)
     if missing.any():
         out = np.zeros(mean.shape[0])
         if not missing.all():
@@ -145,7 +150,7 @@ def site_energy(rule: AnyLocalRule, mean: Array, cov: Array, sites: Sites, cavit
         alpha = rule.alpha
         mean, cov = cavities(mean, cov, sites, alpha) if cavity is None else cavity
         grown = np.eye(cov.shape[-1]) + alpha * cov @ sites.precision
-        pull = alpha * (sites.shift - (sites.precision @ mean[:, :, None])[:, :, 0])
+        pull = alpha * (sites.shift - applied(sites.precision, mean))
         gain = 0.5 * np.einsum("nd,nd->n", pull, (inverse(grown) @ cov @ pull[:, :, None])[:, :, 0])
         return np.asarray(_log_site(mean, sites) + (gain - 0.5 * np.linalg.slogdet(grown)[1]) / alpha)
     value = _log_site(mean, sites)
@@ -156,9 +161,7 @@ def site_energy(rule: AnyLocalRule, mean: Array, cov: Array, sites: Sites, cavit
 
 def _log_site(mean: Array, sites: Sites) -> Array:
     """``λ'm - m'Λm/2``."""
-    return np.asarray(
-        np.einsum("nd,nd->n", sites.shift, mean) - 0.5 * np.einsum("nd,nde,ne->n", mean, sites.precision, mean)
-    )
+    return np.asarray(((sites.shift - 0.5 * applied(sites.precision, mean)) * mean).sum(axis=1))
 
 
 def _rows(sites: Sites, rows: np.ndarray) -> Sites:
@@ -202,8 +205,8 @@ def _scattered(
 def _refuse_nan(look: Look, site: VectorSite) -> None:
     """A site that is not finite is an error that names rule, row and value."""
     for what, values in (("gradient", site.gradient), ("curvature", site.curvature)):
-        fine = np.isfinite(values).reshape(values.shape[0], -1).all(axis=1)
-        if not fine.all():
+        if not np.isfinite(values).all():
+            fine = np.isfinite(values).reshape(values.shape[0], -1).all(axis=1)
             row = int(np.argmin(fine))
             msg = (
                 f"rule={look.rule.name!r}: the {what} of {look.likelihood} is {values[row].tolist()!r} in row {row} of "

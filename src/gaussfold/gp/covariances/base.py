@@ -84,6 +84,10 @@ class Covariance:
         """``Σ_j bar_ij ∂k(x_i, z_j)/∂x_i`` with Z held, shape of X."""
         raise NotImplementedError(self._missing("input_vjp(X, Z, bar)"))
 
+    def pullback(self, X: Array, Z: Array, bar: Array) -> tuple[Array, Array]:
+        """Both :meth:`vjp` and :meth:`input_vjp`; a covariance may share the work."""
+        return self.vjp(X, Z, bar), self.input_vjp(X, Z, bar)
+
     def _missing(self, method: str) -> str:
         return f"{self!r} does not say {method}; define that method to use what depends on it"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -39,6 +40,10 @@ class _Stationary(Covariance):
         """``g(r²)`` and ``-2 g'(r²)``; the latter 0 where it has no limit (Matérn-1/2 at r = 0)."""
         raise NotImplementedError
 
+    def _value(self, r2: Array) -> Array:
+        """``g(r²)`` alone, in an array of its own."""
+        return self._profile(r2)[0]
+
     def _scaled(self, X: Array) -> Array:
         if isinstance(self.lengthscale, tuple) and X.shape[1] != len(self.lengthscale):
             msg = (
@@ -54,7 +59,9 @@ class _Stationary(Covariance):
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Values for all pairs of rows."""
-        return self.variance * self._profile(self._r2(X, Z))[0]
+        value = self._value(self._r2(X, Z))
+        value *= self.variance
+        return value
 
     def diagonal(self, X: Array) -> Array:
         """The variance."""
@@ -62,28 +69,38 @@ class _Stationary(Covariance):
 
     def vjp(self, X: Array, Z: Array | None, bar: Array) -> Array:
         """``∂k/∂log ℓ_j = variance · (-2g') ((x_j - z_j)/ℓ_j)²``."""
+        return self._pulled(X, Z, bar)[0]
+
+    def input_vjp(self, X: Array, Z: Array, bar: Array) -> Array:
+        """``∂k/∂x_j = -variance · (-2g') (x_j - z_j)/ℓ_j²``."""
+        return self._moved(X, Z, self._pulled(X, Z, bar)[1])
+
+    def pullback(self, X: Array, Z: Array, bar: Array) -> tuple[Array, Array]:
+        """Both, from one evaluation of the profile."""
+        parameters, weight = self._pulled(X, Z, bar)
+        return parameters, self._moved(X, Z, weight)
+
+    def _pulled(self, X: Array, Z: Array | None, bar: Array) -> tuple[Array, Array]:
+        """What :meth:`vjp` says, and ``bar ∘ variance (-2g')``, of which all derivatives in the distance are made."""
         r2 = self._r2(X, Z)
-        value, slope = self._profile(r2)
+        value, weight = self._profile(r2)
         first = self.variance * float(np.vdot(bar, value))
-        weight = self.variance * bar * slope
+        weight = self.variance * bar * weight
         if not isinstance(self.lengthscale, tuple):
-            return np.array([first, float(np.vdot(weight, r2))])
+            return np.array([first, float(np.vdot(weight, r2))]), weight
         left = self._scaled(X)
         right = left if Z is None else self._scaled(Z)
         rows, columns = weight.sum(axis=1), weight.sum(axis=0)
         cross = np.einsum("ij,ij->j", left, weight @ right)
-        return np.array([first, *(rows @ left**2 + columns @ right**2 - 2.0 * cross)])
+        return np.array([first, *(rows @ left**2 + columns @ right**2 - 2.0 * cross)]), weight
+
+    def _moved(self, X: Array, Z: Array, weight: Array) -> Array:
+        difference = weight.sum(axis=1)[:, None] * X - weight @ Z
+        return np.asarray(-difference / np.asarray(self.lengthscale) ** 2)
 
     def diagonal_vjp(self, X: Array, bar: Array) -> Array:  # noqa: ARG002
         """Only the variance is on the diagonal."""
         return np.array([self.variance * bar.sum(), *np.zeros(len(self.parameters()) - 1)])
-
-    def input_vjp(self, X: Array, Z: Array, bar: Array) -> Array:
-        """``∂k/∂x_j = -variance · (-2g') (x_j - z_j)/ℓ_j²``."""
-        _, slope = self._profile(self._r2(X, Z))
-        weight = self.variance * bar * slope
-        difference = weight.sum(axis=1)[:, None] * X - weight @ Z
-        return np.asarray(-difference / np.asarray(self.lengthscale) ** 2)
 
     def _single(self) -> float:
         """The lengthscale on a line."""
@@ -95,23 +112,43 @@ class _Stationary(Covariance):
         return self.lengthscale
 
 
+def _horner(z: Array, series: Sequence[float]) -> Array:
+    """The polynomial with these coefficients, lowest first, in one array."""
+    out = np.full(z.shape, series[-1])
+    for c in series[-2::-1]:
+        out *= z
+        out += c
+    return out
+
+
 class _Matern(_Stationary):
     """``g = e^{-z} q(z)``, ``z = √(2ν) r``, with q a polynomial of degree ν - 1/2."""
 
     series: ClassVar[tuple[float, ...]]
 
+    def _decay(self, r2: Array) -> tuple[Array, Array]:
+        """Z and e^-z."""
+        z = np.sqrt(r2)
+        z *= np.sqrt(2.0 * len(self.series) - 1.0)
+        decay = np.negative(z)
+        return z, np.exp(decay, out=decay)
+
+    def _value(self, r2: Array) -> Array:
+        z, decay = self._decay(r2)
+        decay *= _horner(z, self.series)
+        return decay
+
     def _profile(self, r2: Array) -> tuple[Array, Array]:
         order = len(self.series) - 1
-        twice_nu = 2.0 * order + 1.0
-        z = np.sqrt(twice_nu * r2)
-        decay = np.exp(-z)
-        value = np.asarray(decay * polynomial.polyval(z, self.series), dtype=np.float64)
+        z, decay = self._decay(r2)
+        value = decay * _horner(z, self.series)
         if order == 0:
             with np.errstate(divide="ignore", invalid="ignore"):
                 return value, np.where(z > 0.0, decay / z, 0.0)
         # q' - q starts at z¹, so that -g'(z)/z is a polynomial again.
         ratio = polynomial.polysub(self.series, polynomial.polyder(self.series))[1:]
-        return value, np.asarray(twice_nu * decay * polynomial.polyval(z, ratio), dtype=np.float64)
+        decay *= _horner(z, ((2.0 * order + 1.0) * ratio).tolist())
+        return value, decay
 
     def state_space(self) -> StateSpace:
         """As many states as the polynomial has terms: the function and its derivatives."""

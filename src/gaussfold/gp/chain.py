@@ -1,0 +1,109 @@
+"""A sequence of steps in time with the state-space matrices of independent latents on it, and the passes over it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from gaussfold.gp.covariances import Covariance
+from gaussfold.gp.passes import Filtered, GeneralPasses, Matrices, PairPasses, Passes
+from gaussfold.gp.priors import lost
+from gaussfold.gp.statespace import Adjoints, SumSpace
+from gaussfold.gp.stretches import stretches
+from gaussfold.types import Array
+
+STRETCH = 4096
+"""Rows whose matrices and adjoints are made at a time, so that these stay in the cache however long the series is."""
+
+
+class Steps(NamedTuple):
+    """Sorted inputs as steps: row n is ``table[step[n]]`` after row n - 1; row 0 is at ``start``."""
+
+    start: float
+    step: np.ndarray
+    table: Array
+
+
+def steps_of(times: Array) -> Steps:
+    """Differences of sorted inputs, equal ones (to their own rounding) merged into one table entry."""
+    if times.size < 2:
+        return Steps(float(times[0]) if times.size else 0.0, np.zeros(times.size, dtype=np.int64), np.ones(1))
+    dt = np.diff(times)
+    quantum = 4.0 * np.finfo(float).eps * max(float(np.abs(times[[0, -1]]).max()), np.finfo(float).tiny)
+    keys = np.rint(dt / quantum)
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    start = float(times[0])
+    if first.size > dt.size // 4:  # hardly any two alike: a table in time order is read straight through
+        return Steps(start, np.arange(times.size), np.concatenate([[0.0], np.where(keys == 0.0, 0.0, dt)]))
+    table = np.where(keys[first] == 0.0, 0.0, dt[first])
+    return Steps(start, np.concatenate([[0], inverse.ravel()]), table)
+
+
+class Chain:
+    """State-space matrices of independent latents on one sequence of steps, and the passes over them."""
+
+    def __init__(self, covariances: Sequence[Covariance], steps: Steps) -> None:
+        spaces = [c.state_space() for c in covariances]
+        self.space = SumSpace(spaces)
+        self.steps = steps
+        S = self.space.size
+        self.A, self.Q = np.empty((2, len(steps.table), S, S))
+        for part in stretches(len(steps.table), STRETCH):
+            self.A[part] = self.space.transition(steps.table[part])
+            self.Q[part] = self.space.noise(steps.table[part], self.A[part])
+        self.H = np.zeros((len(spaces), S))
+        at = 0
+        for d, space in enumerate(spaces):
+            self.H[d, at : at + space.size] = space.measurement
+            at += space.size
+        self.start = np.zeros(S), np.ascontiguousarray(self.space.initial(steps.start))
+        is_pair = self.H.shape == (1, 2) and self.H[0, 0] == 1.0 and self.H[0, 1] == 0.0
+        matrices = Matrices(steps.step, self.A, self.Q, self.H)
+        self._passes: Passes = PairPasses(matrices) if is_pair else GeneralPasses(matrices)
+
+    def forward(self, precision: Array, shift: Array, spare: Array | None = None) -> Filtered:
+        """Filter, into the store of an earlier pass if one can be spared; raises if no positive covariance is left."""
+        filtered, bad = self._passes.forward(*self.start, precision, shift, spare)
+        if bad >= 0:
+            raise lost(int(bad), "first seen at, in time order,")
+        return filtered
+
+    def backward(self, filtered: Filtered) -> tuple[Array, Array]:
+        """Smooth: marginal means (N, D) and covariances (N, D, D)."""
+        N, D = len(self.steps.step), len(self.H)
+        mean, cov = np.empty((N, D)), np.empty((N, D, D))
+        self._passes.backward(slice(0, N), 0, filtered, self._passes.carry(), mean, cov, None)
+        return mean, cov
+
+    def last(self, filtered: Filtered, row: int = -1) -> tuple[Array, Array]:
+        """Filtered mean and covariance of the state at a row."""
+        return self._passes.state(filtered, row)
+
+    def log_z_gradient(self, filtered: Filtered, move: tuple[Array, Array] | None = None) -> Array:
+        """``g = ∂log Z/∂log θ``; or ``dg - g``, dg the change of g when the sites move by (dΛ, dλ)."""
+        passes = self._passes
+        carry, D = passes.carry(), len(self.H)
+        moved = None if move is None else passes.tangents(filtered, *move)
+        scratch = np.empty((STRETCH, D)), np.empty((STRETCH, D, D))
+        in_order = len(self.steps.table) == len(self.steps.step)
+        whole = np.zeros((2, *self.A.shape)) if not in_order else None
+        S = self.space.size
+        sums = np.zeros((3, S, S))
+        for rows in reversed(list(stretches(len(self.steps.step), STRETCH))):
+            first = rows.start if whole is None else 0
+            bars = np.zeros((2, rows.stop - rows.start, *self.A.shape[1:])) if whole is None else whole
+            if moved is None:
+                passes.backward(rows, first, filtered, carry, *scratch, tuple(bars))
+            else:
+                passes.backward_moved(rows, first, filtered, moved, carry, (bars[0], bars[1]))
+            if whole is None:
+                sums += self.space.adjoints(self.steps.table[rows], self.A[rows], *bars)
+        if whole is not None:
+            sums += self.space.adjoints(self.steps.table, self.A, *whole)
+        r, N, dr, dN = passes.carried(carry)
+        bar_P = 0.5 * (np.outer(r, r) - N)
+        if moved is not None:
+            bar_P = 0.5 * (np.outer(r, dr) + np.outer(dr, r) - dN) - bar_P
+        return self.space.vjp(Adjoints(*sums), self.steps.start, bar_P)

@@ -1,0 +1,211 @@
+"""The engine's passes over a chain behind one interface: for two states and one latent, and for any.
+
+A pass forward leaves everything that later passes read in one array. Passes backward walk a stretch of rows and carry
+r and N of `gaussfold.engine.kalman` from one stretch to the next; adjoints of a table's step u go to ``u - first``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from gaussfold.types import Array
+
+
+class Matrices(NamedTuple):
+    """A table of steps and what reads the state."""
+
+    step: np.ndarray
+    A: Array
+    Q: Array
+    H: Array
+
+
+class Filtered(NamedTuple):
+    """What a forward pass leaves behind."""
+
+    precision: Array
+    store: Array
+    log_z: float
+
+
+class Moved(NamedTuple):
+    """Tangents of a forward pass, when the sites move by ``precision`` and ``shift``."""
+
+    precision: Array
+    shift: Array
+    store: Array
+
+
+class Passes(Protocol):
+    """What a `Chain` needs."""
+
+    def __init__(self, matrices: Matrices) -> None: ...
+
+    def forward(self, m: Array, P: Array, precision: Array, shift: Array, spare: Any) -> tuple[Filtered, int]:
+        """Filter from the first state, into a spare store if there is one; also the first bad row, or -1."""
+        ...
+
+    def backward(
+        self, rows: slice, first: int, filtered: Filtered, carry: Array, mean: Array, cov: Array, bars: Any
+    ) -> None:
+        """Smooth a stretch into mean (n, D) and cov (n, D, D); bars is None or (bar_A, bar_Q) to add to."""
+        ...
+
+    def tangents(self, filtered: Filtered, precision: Array, shift: Array) -> Moved:
+        """The forward pass differentiated."""
+        ...
+
+    def backward_moved(
+        self, rows: slice, first: int, filtered: Filtered, moved: Moved, carry: Array, bars: tuple[Array, Array]
+    ) -> None:
+        """Add ``tangent - adjoint``."""
+        ...
+
+    def carry(self) -> Array:
+        """Nothing is known of the future: r, N, dr, dN are zero."""
+        ...
+
+    def carried(self, carry: Array) -> tuple[Array, Array, Array, Array]:
+        """Find r, N, dr, dN in it."""
+        ...
+
+    def state(self, filtered: Filtered, row: int) -> tuple[Array, Array]:
+        """Filtered mean and covariance of a row."""
+        ...
+
+
+class PairPasses:
+    """Two states and one latent, the first state."""
+
+    def __init__(self, matrices: Matrices) -> None:
+        self._m = matrices
+
+    def forward(self, m: Array, P: Array, precision: Array, shift: Array, spare: Any) -> tuple[Filtered, int]:
+        """Filter."""
+        from gaussfold.engine.kalman_pair import WIDTH, forward_pair
+
+        store = np.empty((len(shift), WIDTH)) if spare is None else spare
+        flat = _flat(precision)
+        log_z, bad = forward_pair(self._m.step, self._m.A, self._m.Q, m, P, flat, _flat(shift), store)
+        return Filtered(flat, store, log_z), bad
+
+    def backward(
+        self, rows: slice, first: int, filtered: Filtered, carry: Array, mean: Array, cov: Array, bars: Any
+    ) -> None:
+        """Smooth a stretch."""
+        from gaussfold.engine.kalman_pair import backward_pair
+
+        out: tuple[Any, ...] = carry, mean[:, 0], cov[:, 0, 0], bars is not None, *(bars or _nowhere(self._m.A))
+        backward_pair(rows.start, rows.stop, first, self._m.step, self._m.A, filtered.precision, filtered.store, *out)
+
+    def tangents(self, filtered: Filtered, precision: Array, shift: Array) -> Moved:
+        """Differentiate the filter."""
+        from gaussfold.engine.kalman_pair_tangent import tangent_forward_pair
+
+        moved = Moved(_flat(precision), _flat(shift), np.empty((len(shift), 5)))
+        tangent_forward_pair(self._m.step, self._m.A, filtered.precision, filtered.store, *moved)
+        return moved
+
+    def backward_moved(
+        self, rows: slice, first: int, filtered: Filtered, moved: Moved, carry: Array, bars: tuple[Array, Array]
+    ) -> None:
+        """Add ``tangent - adjoint``."""
+        from gaussfold.engine.kalman_pair_tangent import tangent_backward_pair
+
+        arrays = self._m.step, self._m.A, filtered.precision, filtered.store, *moved, carry, *bars
+        tangent_backward_pair(rows.start, rows.stop, first, *arrays)
+
+    def carry(self) -> Array:
+        """Zeros."""
+        return np.zeros(10)
+
+    def carried(self, carry: Array) -> tuple[Array, Array, Array, Array]:
+        """A symmetric matrix is kept as three numbers."""
+        full = np.array([[2, 3], [3, 4]])
+        return carry[:2], carry[full], carry[5:7], carry[5 + full]
+
+    def state(self, filtered: Filtered, row: int) -> tuple[Array, Array]:
+        """Filtered mean and covariance."""
+        m1, m2, p, q, r, *_ = filtered.store[row]
+        return np.array([m1, m2]), np.array([[p, q], [q, r]])
+
+
+class GeneralPasses:
+    """Any number of states and latents."""
+
+    def __init__(self, matrices: Matrices) -> None:
+        self._latents, self._states = matrices.H.shape
+        self._m = Matrices(matrices.step, *(_flat(a) for a in matrices[1:]))
+
+    @property
+    def _scratch(self) -> Array:
+        """Room for what the loops keep of one row."""
+        return np.empty(10 * (self._states + self._latents) ** 2)
+
+    def forward(self, m: Array, P: Array, precision: Array, shift: Array, spare: Any) -> tuple[Filtered, int]:
+        """Filter."""
+        from gaussfold.engine.kalman import forward
+
+        D, S = self._latents, self._states
+        store = np.empty((len(shift), S + S * S + D * S + D + D * D)) if spare is None else spare
+        flat = _flat(precision)
+        log_z, bad = forward(*self._m, m, _flat(P), flat, _flat(shift), store.reshape(-1), self._scratch)
+        return Filtered(flat, store, log_z), bad
+
+    def backward(
+        self, rows: slice, first: int, filtered: Filtered, carry: Array, mean: Array, cov: Array, bars: Any
+    ) -> None:
+        """Smooth a stretch."""
+        from gaussfold.engine.kalman import backward
+
+        flat = (_flat(a) for a in (bars or _nowhere(self._m.A)))
+        fixed = self._m.step, self._m.A, self._m.H, filtered.precision, filtered.store.reshape(-1)
+        out: tuple[Any, ...] = carry, _flat(mean), _flat(cov), bars is not None, *flat, self._scratch
+        backward(rows.start, rows.stop, first, self._latents, *fixed, *out)
+
+    def tangents(self, filtered: Filtered, precision: Array, shift: Array) -> Moved:
+        """Differentiate the filter."""
+        from gaussfold.engine.kalman_tangent import tangent_forward
+
+        moved = Moved(_flat(precision), _flat(shift), np.empty(filtered.store.size))
+        fixed = self._latents, self._m.step, self._m.A, self._m.H, filtered.store.reshape(-1)
+        tangent_forward(*fixed, *moved, self._scratch)
+        return moved
+
+    def backward_moved(
+        self, rows: slice, first: int, filtered: Filtered, moved: Moved, carry: Array, bars: tuple[Array, Array]
+    ) -> None:
+        """Add ``tangent - adjoint``."""
+        from gaussfold.engine.kalman_tangent import tangent_backward
+
+        fixed = self._latents, self._m.step, self._m.A, self._m.H
+        arrays = filtered.store.reshape(-1), moved.store, carry, _flat(bars[0]), _flat(bars[1])
+        tangent_backward(rows.start, rows.stop, first, *fixed, *arrays, self._scratch)
+
+    def carry(self) -> Array:
+        """Zeros."""
+        return np.zeros(2 * self._states * (1 + self._states))
+
+    def carried(self, carry: Array) -> tuple[Array, Array, Array, Array]:
+        """One after the other."""
+        S = self._states
+        r, N, dr, dN = np.split(carry, np.cumsum([S, S * S, S]))
+        return r, N.reshape(S, S), dr, dN.reshape(S, S)
+
+    def state(self, filtered: Filtered, row: int) -> tuple[Array, Array]:
+        """Filtered mean and covariance."""
+        S = self._states
+        kept = filtered.store[row, : S + S * S].copy()
+        return kept[:S], kept[S:].reshape(S, S)
+
+
+def _nowhere(A: Array) -> tuple[Array, Array]:
+    """Adjoints that nobody asked for."""
+    return A[:0], A[:0]
+
+
+def _flat(array: Array) -> Array:
+    """A view if the array is contiguous and may be written to (the loops are compiled for no other), else a copy."""
+    return np.require(array, np.float64, ["C", "A", "W"]).reshape(-1)
