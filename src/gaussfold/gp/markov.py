@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gaussfold.gp import square_root
 from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.priors import Marginals, PriorGradient, Slopes, lost
 from gaussfold.gp.statespace import SumSpace
+from gaussfold.linalg.small import non_positive
 from gaussfold.types import Array, Sites
 
 COMPLEX_STEP = 1e-30
@@ -62,8 +65,41 @@ class Chain:
         self.start = np.zeros(self.space.size), np.ascontiguousarray(self.space.initial(steps.start))
         self.is_pair = self.H.shape == (1, 2) and self.H[0, 0] == 1.0 and self.H[0, 1] == 0.0
 
+    def posterior(self, precision: Array, shift: Array) -> tuple[Array, Array, float]:
+        """Marginal means and covariances, and log Z; on square roots where rounding defeats the covariances."""
+        filtered, bad = self._filter(precision, shift)
+        if bad < 0:
+            mean, cov, _ = self.backward(filtered)
+            if np.isfinite(filtered.log_z) and np.isfinite(mean).all() and np.isfinite(cov).all():
+                return mean, cov, float(filtered.log_z)
+        found = self.on_roots(precision, shift, bad)
+        return found.mean, found.cov, found.log_z
+
+    def on_roots(self, precision: Array, shift: Array, bad: int = -1) -> square_root.Smoothed:
+        """The posterior on square roots; ``bad`` is the row that defeated the covariances, for the error."""
+        if non_positive(precision).any():
+            raise lost(bad if bad >= 0 else None, "first seen at, in time order,")
+        m, P = self.start
+        model = square_root.Model(self.steps.step, self.A, _roots(self.Q), self.H, m, _roots(P[None])[0])
+        return square_root.smooth(model, precision, shift)
+
+    def state(self, precision: Array, shift: Array, row: int) -> tuple[Array, Array]:
+        """Filtered mean and covariance of the state at a row."""
+        filtered, bad = self._filter(precision, shift)
+        if bad < 0:
+            return self.last(filtered, row)
+        found = self.on_roots(precision, shift, bad)
+        root = found.filtered_root[row]
+        return found.filtered_mean[row], root @ root.T
+
     def forward(self, precision: Array, shift: Array) -> Filtered:
         """Filter; raises if a site leaves no positive covariance."""
+        filtered, bad = self._filter(precision, shift)
+        if bad >= 0:
+            raise lost(bad, "first seen at, in time order,", sharp=not non_positive(precision.real).any())
+        return filtered
+
+    def _filter(self, precision: Array, shift: Array) -> tuple[Filtered, int]:
         from gaussfold.engine import kalman, kalman_pair
 
         (N, D), S = shift.shape, self.space.size
@@ -80,9 +116,7 @@ class Chain:
             sites = np.ascontiguousarray(precision), np.ascontiguousarray(shift)
             log_z, bad = kalman.forward(self.steps.step, *fixed, *sites, *arrays)  # type: ignore[call-arg]
             filtered = Filtered((sites[0], *arrays), log_z)
-        if bad >= 0:
-            raise lost(int(bad), "first seen at, in time order,")
-        return filtered
+        return filtered, int(bad)
 
     def backward(self, filtered: Filtered, differentiate: bool = False) -> tuple[Array, Array, tuple[Array, ...]]:
         """Smooth: marginal means (N, D) and covariances (N, D, D); adjoints of A, Q and the first covariance."""
@@ -163,10 +197,16 @@ class MarkovPrior:
 
     def update(self, sites: Sites) -> Marginals:
         """Posterior under these sites: one pass forward, one back."""
-        filtered = self._chain.forward(*self._sorted(*sites))
-        mean, cov, _ = self._chain.backward(filtered)
+        mean, cov, log_z = self._chain.posterior(*self._sorted(*sites))
         mean, cov = self._given(mean, cov)
-        return Marginals(mean, cov, cov, float(filtered.log_z))
+        return Marginals(mean, cov, cov, log_z, partial(self.others, sites))
+
+    def others(self, sites: Sites) -> tuple[Array, Array]:
+        """What all sites but a row's own say of it, on square roots."""
+        precision, shift = self._sorted(*sites)
+        found = self._chain.on_roots(precision, shift)
+        mean, cov = self._given(found.others_mean, found.others_cov)
+        return mean, cov
 
     def gradient(self, sites: Sites, slopes: Slopes | None) -> PriorGradient:
         """The adjoint of the filter gives ∂log Z/∂log θ, and a complex step through the sites the chain.

@@ -53,9 +53,11 @@ class ConditionallyLinear(GaussianNoise):
         if cubature is not None:
             return super().tilted(Y, mean, cov, alpha, cubature)
         found = self._moments(Y, mean, cov, alpha)
-        precision = inverse(cov)
-        first = (precision @ found.moved[:, :, None])[:, :, 0]
-        return found.log_z, first, symmetrised(precision @ (found.cov - cov) @ precision)
+        turn = whiteners(cov, "cov")  # L⁻¹ of C = L L', so that rounding is amplified by L⁻¹ and not by C⁻¹
+        back = np.swapaxes(turn, -1, -2)
+        first = (back @ turn @ found.moved[:, :, None])[:, :, 0]
+        relative = symmetrised(turn @ found.cov @ back) - np.eye(cov.shape[-1])
+        return found.log_z, first, symmetrised(back @ relative @ turn)
 
     def tilted_slopes(
         self, Y: Array, mean: Array, cov: Array, alpha: float = 1.0, cubature: AnyCubature = None

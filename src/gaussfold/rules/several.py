@@ -8,7 +8,7 @@ import numpy as np
 
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.likelihoods.one_latent import as_vector
-from gaussfold.linalg.small import inverse, non_positive, smallest_eigenvalues, symmetrised
+from gaussfold.linalg.small import inverse, lower_roots, non_positive, smallest_eigenvalues, symmetrised
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.bfgs import QuasiNewtonMemory
 from gaussfold.rules.catalogue import AnyLocalRule
@@ -81,8 +81,10 @@ def cavities(mean: Array, cov: Array, sites: Sites, alpha: float) -> Gaussians:
     """Posterior marginals without the fraction alpha of their site: (I - αCΛ)⁻¹ C and (I - αCΛ)⁻¹ (m - αCλ)."""
     shrunk = np.eye(cov.shape[-1]) - alpha * cov @ sites.precision
     turn = inverse(shrunk)
-    left = symmetrised(turn @ cov)
-    smallest = smallest_eigenvalues(left)
+    with np.errstate(invalid="ignore"):  # a cavity that rounding has eaten is infinite, and refused below
+        left = symmetrised(turn @ cov)
+    finite = np.asarray(np.isfinite(left).all(axis=(1, 2)))
+    smallest = smallest_eigenvalues(np.where(finite[:, None, None], left, 0.0))
     bad = ~(smallest > 0.0)
     if bad.any():
         row = int(np.argmax(bad))
@@ -94,6 +96,16 @@ def cavities(mean: Array, cov: Array, sites: Sites, alpha: float) -> Gaussians:
         raise ValueError(msg)
     away = mean - alpha * (cov @ sites.shift[:, :, None])[:, :, 0]
     return Gaussians((turn @ away[:, :, None])[:, :, 0], left)
+
+
+def cavities_from(others: Gaussians, sites: Sites, alpha: float) -> Gaussians:
+    """The same from what all other sites say: times the fraction 1 - alpha of the own one; nothing cancels."""
+    root = lower_roots(others.cov, "cov")
+    turned = np.swapaxes(root, -1, -2)
+    grown = np.eye(root.shape[-1]) + (1.0 - alpha) * symmetrised(turned @ sites.precision @ root)
+    cov = symmetrised(root @ inverse(grown) @ turned)
+    pull = (1.0 - alpha) * (sites.shift - (sites.precision @ others.mean[:, :, None])[:, :, 0])
+    return Gaussians(others.mean + (cov @ pull[:, :, None])[:, :, 0], cov)
 
 
 def local_energy(
@@ -144,10 +156,15 @@ def site_energy(rule: AnyLocalRule, mean: Array, cov: Array, sites: Sites, cavit
     if isinstance(rule, EP | PL | PL2):
         alpha = rule.alpha
         mean, cov = cavities(mean, cov, sites, alpha) if cavity is None else cavity
-        grown = np.eye(cov.shape[-1]) + alpha * cov @ sites.precision
+        # I + αL'ΛL with cov = LL': symmetric, so that its eigenvalues give determinant and inverse however sharp t is
+        root = lower_roots(cov, "cov")
+        turned = np.swapaxes(root, -1, -2)
+        values, vectors = np.linalg.eigh(np.eye(cov.shape[-1]) + alpha * symmetrised(turned @ sites.precision @ root))
+        values = np.where(non_positive(sites.precision)[:, None], values, np.maximum(values, 1.0))
         pull = alpha * (sites.shift - (sites.precision @ mean[:, :, None])[:, :, 0])
-        gain = 0.5 * np.einsum("nd,nd->n", pull, (inverse(grown) @ cov @ pull[:, :, None])[:, :, 0])
-        return np.asarray(_log_site(mean, sites) + (gain - 0.5 * np.linalg.slogdet(grown)[1]) / alpha)
+        pushed = (np.swapaxes(root @ vectors, -1, -2) @ pull[:, :, None])[:, :, 0]
+        gain = 0.5 * (pushed**2 / values).sum(axis=1)
+        return np.asarray(_log_site(mean, sites) + (gain - 0.5 * np.log(np.abs(values)).sum(axis=1)) / alpha)
     value = _log_site(mean, sites)
     if isinstance(rule, Newton | Taylor):
         return value
