@@ -140,7 +140,7 @@ def authors(folder: Path, problem: str, folds: int = 4) -> dict[str, dict[str, A
                 continue
             scores = found.setdefault(row["method"], {"nlpd": [], "rmse": [], "failed": 0})
             scores["nlpd"].append(float(row["nlpd_last_finite"]))
-            scores["failed"] += int(row["n_finite_iters"]) < int(row["n_iters_run"])
+            scores["failed"] += int(row["n_finite_iters"]) < int(row.get("n_iters_run", 500))  # motorcycle: 500
             if row.get("rmse_last_finite"):
                 scores["rmse"].append(float(row["rmse_last_finite"]))
     return found

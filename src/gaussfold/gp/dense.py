@@ -72,11 +72,20 @@ class _Solved:
         return X, np.asarray(solve_triangular(self.turned, reach.reshape(len(reach), -1), lower=True)).reshape(shape)
 
     def weights(self, K: Sequence[Array], shift: Array) -> Array:
-        """``a = K⁻¹m``, with ``m = K a``; shape (N, D)."""
+        """``a = K⁻¹m``, with ``m = K a``; shape (N, D).
+
+        With λ = W z + λ⊥, λ⊥ outside the range of W, it is ``W B⁻¹ z + (I - R₊K) λ⊥``: for sharp sites λ - Λm would be
+        the difference of two large numbers.
+        """
         size = self.count * self.latents
-        f = np.stack([k @ shift[:, d] for d, k in enumerate(K)], axis=1)
-        z = cho_solve((self.lower, True), np.einsum("ndi,nd->ni", self.root, f).reshape(size))
-        a = shift - np.einsum("ndi,ni->nd", self.root, z.reshape(self.count, self.latents))
+        lengths = np.einsum("ndi,ndi->ni", self.root, self.root)
+        z = np.einsum("ndi,nd->ni", self.root, shift) / np.where(lengths > 0.0, lengths, 1.0)
+        inside = cho_solve((self.lower, True), z.reshape(size)).reshape(self.count, self.latents)
+        a = np.einsum("ndi,ni->nd", self.root, inside)
+        short = (lengths == 0.0).any(axis=1)
+        if short.any():
+            rest = np.where(short[:, None], shift - np.einsum("ndi,ni->nd", self.root, z), 0.0)
+            a = a + self._kept(K, rest)
         if self.turned is None:
             return np.asarray(a)
         # C λ by the positive part, then through the negative directions: a = λ - Λ m.

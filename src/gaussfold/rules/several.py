@@ -51,22 +51,23 @@ def local_update(
     damping: float = 1.0,
     cubature: AnyCubature = None,
     cavity: Gaussians | None = None,
+    rows: np.ndarray | None = None,
 ) -> LocalUpdate:
     """Look at every posterior marginal N(mean, cov) and move the sites there: (9) with step ``damping`` = ρ.
 
     Power ep looks at the cavity, posterior / site^α, made here from ``sites`` unless ``cavity`` gives it (a sparse
     prior has other cavities). Rows whose outputs are all NaN get the site that says nothing. Memory is the last
-    update's, or None at first.
+    update's, or None at first. ``rows`` are the rows' numbers in the data, for error messages.
     """
     model = as_vector(likelihood)
     seen = np.asarray(~np.isnan(Y).all(axis=1))
     if not seen.all():
-        return _scattered(seen, rule, curvature, model, Y, mean, cov, sites, memory, damping, cubature, cavity)
+        return _scattered(seen, rule, curvature, model, Y, mean, cov, sites, memory, damping, cubature, cavity, rows)
     if isinstance(rule, EP):
         mean, cov = cavities(mean, cov, sites, rule.alpha) if cavity is None else cavity
     look = Look(rule, model, Y, mean, cov, cubature, sites, damping)
     site, memory = curvature.site(look, memory)
-    _refuse_nan(look, site)
+    _refuse_nan(look, site, rows)
     precision = -site.curvature
     shift = site.gradient + (precision @ mean[:, :, None])[:, :, 0]
     if damping != 1.0:
@@ -117,6 +118,7 @@ def local_energy(
     sites: Sites,
     cubature: AnyCubature = None,
     cavity: Gaussians | None = None,
+    rows: np.ndarray | None = None,
 ) -> Array:
     """The likelihood's part of the energy, per row, shape (N,); 0 for a missing row.
 
@@ -130,17 +132,18 @@ def local_energy(
         if not missing.all():
             out[~missing] = local_energy(
                 rule, model, Y[~missing], mean[~missing], cov[~missing], _rows(sites, ~missing), cubature,
-                None if cavity is None else Gaussians(*(a[~missing] for a in cavity)),
+                None if cavity is None else Gaussians(*(a[~missing] for a in cavity)), np.flatnonzero(~missing),
             )  # fmt: skip
         return out
     if isinstance(rule, EP | PL | PL2):
         mean, cov = cavities(mean, cov, sites, rule.alpha) if cavity is None else cavity
     value = rule.energy_several(model, Y, mean, cov, cubature)
     if not np.isfinite(value).all():
-        row = int(np.argmin(np.isfinite(value)))
+        at = int(np.argmin(np.isfinite(value)))
         msg = (
-            f"rule={rule.name!r}: the energy of {model} is {float(value[row])!r} in row {row} of the observed ones "
-            f"(Y = {Y[row].tolist()!r}, latent mean {mean[row].tolist()!r}); check the likelihood's log_prob there"
+            f"rule={rule.name!r}: the energy of {model} is {float(value[at])!r} in row "
+            f"{at if rows is None else int(rows[at])} (Y = {Y[at].tolist()!r}, latent mean {mean[at].tolist()!r}); "
+            "check the likelihood's log_prob there"
         )
         raise ValueError(msg)
     return value
@@ -195,6 +198,7 @@ def _scattered(
     damping: float,
     cubature: AnyCubature,
     cavity: Gaussians | None,
+    rows: np.ndarray | None,
 ) -> LocalUpdate:
     """Update the rows that have an output; the others get a site of no precision, and keep no memory of their own."""
     precision, shift = np.zeros(cov.shape), np.zeros(mean.shape)
@@ -204,6 +208,7 @@ def _scattered(
         rule, curvature, model, Y[seen], mean[seen], cov[seen], _rows(sites, seen),
         None if memory is None else QuasiNewtonMemory(*(a[seen] for a in memory)),
         damping=damping, cubature=cubature, cavity=None if cavity is None else Gaussians(*(a[seen] for a in cavity)),
+        rows=np.flatnonzero(seen) if rows is None else rows[seen],
     )  # fmt: skip
     precision[seen], shift[seen] = part.sites
     remembered = None
@@ -216,15 +221,16 @@ def _scattered(
     return LocalUpdate(Sites(precision, shift), remembered, part.non_positive, first)
 
 
-def _refuse_nan(look: Look, site: VectorSite) -> None:
+def _refuse_nan(look: Look, site: VectorSite, rows: np.ndarray | None) -> None:
     """A site that is not finite is an error that names rule, row and value."""
     for what, values in (("gradient", site.gradient), ("curvature", site.curvature)):
         fine = np.isfinite(values).reshape(values.shape[0], -1).all(axis=1)
         if not fine.all():
-            row = int(np.argmin(fine))
+            at = int(np.argmin(fine))
+            row = at if rows is None else int(rows[at])
             msg = (
-                f"rule={look.rule.name!r}: the {what} of {look.likelihood} is {values[row].tolist()!r} in row {row} of "
-                f"the observed ones (Y = {look.Y[row].tolist()!r}, latent mean {look.mean[row].tolist()!r}); check the "
-                "labels and the likelihood's log_prob there, or use a smaller damping"
+                f"rule={look.rule.name!r}: the {what} of {look.likelihood} is {values[at].tolist()!r} in row {row} "
+                f"(Y = {look.Y[at].tolist()!r}, latent mean {look.mean[at].tolist()!r}); check the labels and the "
+                "likelihood's log_prob there, or use a smaller damping"
             )
             raise ValueError(msg)
