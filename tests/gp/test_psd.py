@@ -81,6 +81,21 @@ def test_posteriors_stay_positive_and_fits_finish(part):
                 assert (smallest_eigenvalues(cov) >= -1e-13 * prior).all(), where
 
 
+@pytest.mark.slow
+def test_dense_posteriors_stay_positive():
+    """The same on the dense prior, for every tenth draw of two latents: all methods."""
+    for seed in [s for s in range(DRAWS) if s % 3 < 2][::10]:
+        covariances, likelihood, x, y = draw(seed)
+        for rule, curvature in METHODS:
+            gp = GaussianProcess(covariances, likelihood, rule, curvature, damping=0.3).fit(x, y, iterations=0)
+            for k in range(ITERATIONS):
+                count, _ = gp.step()
+                assert count == 0, (seed, rule, curvature, k)
+                assert np.isfinite(gp.energy()), (seed, rule, curvature, k)
+                cov = gp.marginals_.cov
+                assert (smallest_eigenvalues(cov) >= -1e-10 * np.abs(cov).max(axis=(1, 2))).all(), (seed, rule, k)
+
+
 def test_square_roots_agree_with_covariances():
     """Where both can, they give the same: means, covariances, log Z, cavities, filtered states."""
     rng = np.random.default_rng(7)
@@ -100,6 +115,12 @@ def test_square_roots_agree_with_covariances():
     np.testing.assert_allclose(found.filtered_mean[11], state[0], atol=1e-12)
     np.testing.assert_allclose(found.filtered_root[11] @ found.filtered_root[11].T, state[1], atol=1e-12)
     mean, cov = now.others()
+    twin = GaussianProcess(covariances, gp.likelihood, curvature="gauss-newton").fit(x, y, iterations=0).prior_
+    dense = twin._on_roots(gp.sites_)
+    np.testing.assert_allclose(dense.mean, now.mean, atol=1e-11)
+    np.testing.assert_allclose(dense.cov, now.cov, atol=1e-11)
+    assert dense.log_z == pytest.approx(now.log_z, rel=1e-11)
+    np.testing.assert_allclose(dense.others()[1], cov, atol=1e-10)
     for row in (0, 6, 13):  # leave one out, by hand
         precision, shift = (a.copy() for a in gp.sites_)
         precision[row], shift[row] = 0.0, 0.0

@@ -57,5 +57,5 @@ def test_whiteners(dim):
     cov = root @ np.swapaxes(root, -1, -2) + 0.01 * np.eye(dim)
     turn = whiteners(cov, "cov")
     np.testing.assert_allclose(turn, np.linalg.inv(np.linalg.cholesky(cov)), rtol=1e-8, atol=1e-9)
-    with pytest.raises(ValueError, match="cov.* is not positive semi-definite"):
+    with pytest.raises(ValueError, match=r"cov.* is not positive semi-definite"):
         whiteners(cov - 9.0 * np.eye(dim) * cov.max(), "cov")

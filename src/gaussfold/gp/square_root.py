@@ -9,6 +9,7 @@ orthogonal transformation. bayes-newton (68)-(71).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -68,6 +69,22 @@ def smooth(model: Model, precision: Array, shift: Array) -> Smoothed:
         if n > 0:
             Y, eta = _back(Y, eta, model.A[model.step[n]], model.noise_root[model.step[n]])
     return Smoothed(mean[1], cov[1], mean[0], cov[0], log_z, means[1], roots[1])
+
+
+def condition(roots: Sequence[Array], precision: Array, shift: Array) -> tuple[Array, Array, float]:
+    """Marginal means, covariances and log Z without a chain: latent d at all points is ``roots[d] u``, u ~ N(0, I)."""
+    rows, z = _site_rows(precision, shift)
+    (N, D), sizes = shift.shape, [root.shape[1] for root in roots]
+    F = np.zeros((N, D, sum(sizes)))
+    for d, root in enumerate(roots):
+        F[:, d, sum(sizes[:d]) : sum(sizes[: d + 1])] = root
+    seen = (rows @ F).reshape(N * D, -1)
+    upper, target, pivot = _sorted_qr(
+        np.vstack([np.eye(sum(sizes)), seen]), np.concatenate([np.zeros(sum(sizes)), z.ravel()])
+    )
+    half = solve_triangular(upper, F.reshape(N * D, -1)[:, pivot].T, trans="T").T.reshape(F.shape)
+    log_z = 0.5 * float(target @ target) - float(np.log(np.abs(np.diag(upper))).sum())
+    return half @ target, half @ np.swapaxes(half, 1, 2), log_z
 
 
 def _site_rows(precision: Array, shift: Array) -> tuple[Array, Array]:
