@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from experiments import style
 from experiments.bayes_newton import methods
+from experiments.bayes_newton.kept import kept
 from experiments.bayes_newton.motorcycle import ends
 from experiments.registry import ORACLES, Context, Result
 from gaussfold.expectations.cubature import GaussHermite
@@ -64,16 +66,18 @@ def scores(model: GaussianProcess, X: Array, Y: Array, latents: Array, test: Arr
 def fig5(context: Context) -> Result:
     """NLPD and ground-truth RMSE against iterations, mean of four folds."""
     X, Y, latents, folds, source = load()
-    last = 15 if context.quick else (300 if context.full else 150)
+    last = 15 if context.quick else 300
     names = methods.methods(0.5)
     traces: dict[str, list[methods.Trace]] = {name: [] for name in names}
-    for test in context.track(folds[: 4 if context.full else 1], "folds"):
+    runs = [(i, name) for i in range(1 if context.quick else 4) for name in names]
+    for fold, name in context.track(runs, "runs"):
+        test = folds[fold]
         train = np.setdiff1d(np.arange(len(X)), test)
-        for name, (rule, policy) in names.items():
-            trace, _ = methods.run(
-                make, X[train], Y[train], rule, policy, lambda m, t=test: scores(m, X, Y, latents, t), last, 15
-            )
-            traces[name].append(trace)
+        make_trace = partial(
+            methods.run, make, X[train], Y[train], *names[name],
+            lambda m, t=test: scores(m, X, Y, latents, t), last, 20,
+        )  # fmt: skip
+        traces[name].append(kept(f"product-{source}-{name}-{fold}-{last}", make_trace, context))
     theirs = methods.authors(ORACLES, "product") if source == "authors" else {}
     numbers = methods.table(traces, theirs, rmse=True)
     figure = style.canvas(14.0, 9.5)
@@ -92,7 +96,7 @@ def fig5(context: Context) -> Result:
 def fig4(context: Context) -> Result:
     """A segment of the signal, and the latents as heuristic VI and variational Gauss-Newton see them."""
     X, Y, latents, folds, source = load()
-    last = 15 if context.quick else 100
+    last = 15 if context.quick else 300
     train = np.setdiff1d(np.arange(len(X)), folds[0])
     part = slice(0, 250)
     figure = style.canvas(11.0, 8.0)

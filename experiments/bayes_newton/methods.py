@@ -125,32 +125,44 @@ def run(
     return trace, model
 
 
-def authors(folder: Path, problem: str) -> dict[str, dict[str, list[float]]]:
-    """The last finite scores of the authors' programs, per method, one per fold; empty without ../shared."""
+def authors(folder: Path, problem: str, folds: int = 4) -> dict[str, dict[str, Any]]:
+    """The last finite scores of the authors' programs, per method, one per fold; empty without ../shared.
+
+    ``failed`` counts the runs that ended in numbers that are not finite.
+    """
     path = folder / "bayesnewton" / f"{problem}_summary.csv"
-    found: dict[str, dict[str, list[float]]] = {}
+    found: dict[str, dict[str, Any]] = {}
     if not path.is_file():
         return found
     with path.open(encoding="utf-8") as lines:
         for row in csv.DictReader(lines):
-            scores = found.setdefault(row["method"], {"nlpd": [], "rmse": []})
+            if int(row["fold"]) >= folds:
+                continue
+            scores = found.setdefault(row["method"], {"nlpd": [], "rmse": [], "failed": 0})
             scores["nlpd"].append(float(row["nlpd_last_finite"]))
+            scores["failed"] += int(row["n_finite_iters"]) < int(row.get("n_iters_run", 500))  # motorcycle: 500
             if row.get("rmse_last_finite"):
                 scores["rmse"].append(float(row["rmse_last_finite"]))
     return found
 
 
-def table(traces: dict[str, list[Trace]], theirs: dict[str, dict[str, list[float]]], *, rmse: bool) -> dict[str, Any]:
-    """Means and spreads (population) over folds, ours beside the authors'."""
+def table(traces: dict[str, list[Trace]], theirs: dict[str, dict[str, Any]], *, rmse: bool) -> dict[str, Any]:
+    """Means and spreads (population) over folds, ours beside the authors'.
+
+    A failed fit is a failure: a method with one has no mean, only what its runs had reached before.
+    """
     out: dict[str, Any] = {}
     for name, folds in traces.items():
-        row: dict[str, Any] = {"failed": [t.failed for t in folds if t.failed]}
+        failed = [t.failed for t in folds if t.failed]
+        row: dict[str, Any] = {"failed": failed, "runs": len(folds)}
         for what in ("nlpd", "rmse") if rmse else ("nlpd",):
             values = np.array([t.final(what) for t in folds])
-            row[what] = {"mean": values.mean(), "std": values.std(), "folds": values}
+            ended = {"mean": values.mean(), "std": values.std(), "folds": values}
+            row[what] = ended if not failed else {"mean": None, "std": None, "before_failure": ended}
             other = theirs.get(name, {}).get(what)
             if other:
                 row[f"authors_{what}"] = {"mean": np.mean(other), "std": np.std(other), "folds": other}
+                row["authors_failed"] = theirs[name]["failed"]
         out[name] = row
     return out
 

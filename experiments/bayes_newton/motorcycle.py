@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from experiments import style
 from experiments.bayes_newton import methods
+from experiments.bayes_newton.kept import kept
 from experiments.registry import ORACLES, Context, Result
 from gaussfold.gp import GaussianProcess, Matern32
 from gaussfold.likelihoods import HeteroscedasticGaussian
@@ -48,16 +50,18 @@ def nlpd(model: GaussianProcess, X: Array, Y: Array) -> float:
 def fig3(context: Context) -> Result:
     """NLPD against iterations for every method, mean of four folds; and where each one ended."""
     X, Y, folds = load()
-    last = 20 if context.quick else (500 if context.full else 300)
+    last = 20 if context.quick else 500
     names = methods.methods(DAMPING)
     traces: dict[str, list[methods.Trace]] = {name: [] for name in names}
-    for test in context.track(folds[:1] if context.quick else folds, "folds"):
+    runs = [(i, name) for i in range(1 if context.quick else 4) for name in names]
+    for fold, name in context.track(runs, "runs"):
+        test = folds[fold]
         train = np.setdiff1d(np.arange(len(X)), np.concatenate([test, _left_out(len(X), folds)]))
-        for name, (rule, policy) in names.items():
-            trace, _ = methods.run(
-                make, X[train], Y[train], rule, policy, lambda m, t=test: (nlpd(m, X[t], Y[t]), np.nan), last
-            )
-            traces[name].append(trace)
+        make_trace = partial(
+            methods.run, make, X[train], Y[train], *names[name],
+            lambda m, t=test: (nlpd(m, X[t], Y[t]), np.nan), last,
+        )  # fmt: skip
+        traces[name].append(kept(f"motorcycle-{name}-{fold}-{last}", make_trace, context))
     numbers = methods.table(traces, methods.authors(ORACLES, "motorcycle"), rmse=False)
     return Result(
         scoreboard(traces, numbers, "nlpd", "test NLPD", (0.3, 1.3)), {"iterations": last, "methods": numbers}
@@ -82,20 +86,24 @@ def scoreboard(traces: Any, numbers: Any, what: str, label: str, limits: tuple[f
 
 
 def ends(ax: Any, numbers: Any, what: str, label: str) -> None:
-    """Final scores: dots ours, circles the authors'; bars are one standard deviation over folds."""
+    """Final scores: filled ours, open the authors'; bars are one standard deviation over folds, crosses failures."""
     for row, (name, entry) in enumerate(numbers.items()):
-        look = methods.line(name)
-        ours = entry[what]
-        ax.errorbar(ours["mean"], row - 0.14, xerr=ours["std"], fmt="o", ms=5, color=look["color"], lw=1.2)
+        color = methods.line(name)["color"]
+        if entry["failed"]:
+            ax.plot(entry[what]["before_failure"]["mean"], row - 0.14, "x", ms=6, color=color)
+        else:
+            ax.errorbar(entry[what]["mean"], row - 0.14, xerr=entry[what]["std"], fmt="o", ms=5, color=color, lw=1.2)
         theirs = entry.get(f"authors_{what}")
-        if theirs:
+        if theirs and entry["authors_failed"]:
+            ax.plot(theirs["mean"], row + 0.14, "x", ms=5, color=style.GREY)
+        elif theirs:
             ax.errorbar(
                 theirs["mean"], row + 0.14, xerr=theirs["std"], fmt="o", ms=5, mfc="white", color=style.GREY, lw=1.0
             )
     ax.set_yticks(range(len(numbers)), [methods.line(name)["label"] for name in numbers], fontsize=8)
     ax.invert_yaxis()
     ax.set(xlabel=f"final {label}")
-    ax.set_title("filled: gaussfold, open: the authors' programs")
+    ax.set_title("colour: gaussfold, grey: the authors' programs; a cross: some run failed")
 
 
 def fig2(context: Context) -> Result:

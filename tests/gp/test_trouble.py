@@ -1,5 +1,6 @@
 """Bad input: errors that name what, where and what to do, before anything changes."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -51,7 +52,33 @@ CASES = {
     "no-inducing": (lambda: gp("sparse", inducing=0).fit(X, Y), "inducing=0: the number of inducing inputs"),
     "empty-inducing": (lambda: gp("sparse", inducing=np.zeros((0, 1))).fit(X, Y), "inducing has no rows"),
     "wide-inducing": (lambda: gp("sparse", inducing=np.zeros((2, 3))).fit(X, Y), "inducing has 3 columns and X has 1"),
-    "nan-likelihood": (lambda: gp(likelihood=Broken()).fit(X, Y), "Broken is .*nan.* in row"),
+    "nan-likelihood": (
+        lambda: gp(likelihood=Broken()).fit(X, Y),
+        r"gradient of Broken is \[nan\] in row 1 \(Y = \[1.0\].*check the labels and the likelihood's log_prob there",
+    ),
+    "nan-likelihood-after-missing": (  # the row is the data's, not the observed ones'
+        lambda: gp(likelihood=Broken()).fit(X, [np.nan, 0.0, np.nan, 0.0, 1.0, 0.0]),
+        r"gradient of Broken is \[nan\] in row 4",
+    ),
+    "nan-custom": (
+        lambda: gp(likelihood=lk.CustomLikelihood(lambda y, f: jnp.sqrt(f[0] - 1.0) * y[0])).fit(X, Y),
+        r"gradient of CustomLikelihood is \[nan\] in row 0 .*check the labels and the likelihood's log_prob there",
+    ),
+    "label-outside-several": (
+        lambda: gp(likelihood=lk.Softmax(3), covariance=[Matern32()] * 3).fit(X, [0, 1, 2, 3, 1, 0]),
+        r"Y\[3, 0\] = 3.0: Softmax labels must be",
+    ),
+    "infinite-output": (
+        lambda: gp(likelihood=lk.HeteroscedasticGaussian(), covariance=[Matern32()] * 2).fit(
+            X, [0, 1, np.inf, 3, 1, 0]
+        ),
+        r"Y\[2, 0\] = inf: HeteroscedasticGaussian labels must be finite numbers.*drop or correct",
+    ),
+    "negative-inducing": (
+        lambda: gp("sparse", inducing=-3).fit(X, Y),
+        "inducing=-3: .* at least 1; or give the inputs",
+    ),
+    "nan-inducing": (lambda: gp("sparse", inducing=[[0.1], [np.nan]]).fit(X, Y), r"inducing\[1, 0\] = nan"),
     "label-outside": (
         lambda: gp().fit(X, [0, 1, 2, 0, 1, 0]),
         r"Y\[2\] = 2.0: Bernoulli labels must be",
@@ -102,6 +129,27 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was():
         with pytest.raises(ValueError, match=r"."):
             bad()
         np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_exact_curvature_reports_count_and_first_row_and_patches_nothing():
+    """Two latents, inputs unsorted, missing rows: numbers of the sites as they stand, in the order of the data."""
+    rng = np.random.default_rng(5)
+    x = rng.permutation(np.linspace(0.0, 3.0, 12))
+    y = np.sin(2.0 * x)
+    y[:2], y[2], y[7] = np.nan, 3.0, -3.0
+    model = GaussianProcess(
+        [Matern32(1.0, 1.0)] * 2, lk.HeteroscedasticGaussian(), "newton", "exact", "markov", damping=0.2
+    ).fit(x, y, iterations=1)
+    before = model.marginals_
+    model.resume(iterations=1)
+    smallest = np.linalg.eigvalsh(model.sites_.precision)[:, 0]
+    assert (model.result_.non_positive, model.result_.first_non_positive) == (int((smallest < 0.0).sum()), 2)
+    assert model.result_.non_positive >= 2
+    assert smallest[2] < -1e-3
+    first = model.likelihood.derivatives(y[2:, None], np.zeros((10, 2)))[1]
+    second = model.likelihood.derivatives(y[2:, None], before.mean[2:])[1]
+    want = 0.8 * (0.8 * 0.01 * np.eye(2) - 0.2 * first) - 0.2 * second  # (9) twice, from 0.01 I, with nothing done to H
+    np.testing.assert_allclose(model.sites_.precision[2:], want, rtol=1e-10, atol=1e-12)
 
 
 def test_lost_positive_definiteness_is_told_not_patched():

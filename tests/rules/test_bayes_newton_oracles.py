@@ -188,4 +188,5 @@ def _their_start(rows, latents):
     size = latents + latents**2
     point = np.zeros((rows, size))
     point[:, latents:] = 100.0 * np.eye(latents).ravel()
-    return QuasiNewtonMemory(np.broadcast_to(-200.0 * np.eye(size), (rows, size, size)), point, np.zeros((rows, size)))
+    root = np.broadcast_to(np.sqrt(200.0) * np.eye(size), (rows, size, size))
+    return QuasiNewtonMemory(root, point, np.zeros((rows, size)))

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from gaussfold import likelihoods as lk
 from gaussfold import rules
-from gaussfold.rules.bfgs import QuasiNewtonMemory, bfgs_update, first_memory
-from gaussfold.types import Sites
+from gaussfold.rules.bfgs import QuasiNewtonMemory, bfgs_update, first_memory, hessian_block
+from gaussfold.types import Sites, VectorSite
 from tests.likelihoods.chained import NOISE
 
 MODELS = [
@@ -27,6 +27,19 @@ def name(value):
     return getattr(value, "name", None)
 
 
+def times_sites(prior, at, sites):
+    """N(at, prior) times each row's site: with prior = L L' and Λ = W W', L (I + L'WW'L)⁻¹ L' by least squares."""
+    L = np.linalg.cholesky(prior)
+    values, vectors = np.linalg.eigh(sites.precision)
+    W = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    stacked = np.concatenate([np.broadcast_to(np.eye(at.shape[1]), W.shape), np.swapaxes(W, 1, 2) @ L], axis=1)
+    half = np.swapaxes(L, 1, 2)
+    half = np.linalg.solve(np.swapaxes(np.linalg.qr(stacked, mode="r"), 1, 2), half)
+    pull = sites.shift[:, :, None] - sites.precision @ at[:, :, None]
+    cov = np.swapaxes(half, 1, 2) @ half
+    return at + (cov @ pull)[:, :, 0], cov
+
+
 @pytest.mark.parametrize(("rule", "policy"), CELLS, ids=name)
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(
@@ -43,15 +56,11 @@ def test_sites_stay_positive(rule, policy, seed, model, prior, size, damping):
     Y = 10.0**size * rng.standard_normal((3, model.outputs))
     root = rng.standard_normal((3, D, D))
     start = 10.0**prior * (root @ np.swapaxes(root, 1, 2) / D + 0.01 * np.eye(D))
-    start_precision = np.linalg.inv(start)
     at = 10.0 ** (0.5 * prior) * rng.standard_normal((3, D))
     sites = Sites(0.01 * np.broadcast_to(np.eye(D), (3, D, D)), np.zeros((3, D)))
     memory = None
     for _ in range(4):
-        precision = start_precision + sites.precision
-        cov = np.linalg.inv(precision)
-        cov = 0.5 * (cov + np.swapaxes(cov, 1, 2))
-        mean = (cov @ (start_precision @ at[:, :, None] + sites.shift[:, :, None]))[:, :, 0]
+        mean, cov = times_sites(start, at, sites)
         if not (np.abs(mean) < 300.0).all():
             return  # softplus(-300) squared has underflown: there is no likelihood left to look at
         update = rules.local_update(rule, policy, model, Y, mean, cov, sites, memory, damping=damping)
@@ -82,17 +91,20 @@ def test_bfgs(damping):
     rng = np.random.default_rng(2)
     root = rng.standard_normal((50, 5, 5))
     B = -(root @ np.swapaxes(root, 1, 2)) - 0.1 * np.eye(5)
-    memory = QuasiNewtonMemory(B, rng.standard_normal((50, 5)), rng.standard_normal((50, 5)))
+    memory = QuasiNewtonMemory(np.linalg.cholesky(-B), rng.standard_normal((50, 5)), rng.standard_normal((50, 5)))
     point, gradient = rng.standard_normal((50, 5)), 5.0 * rng.standard_normal((50, 5))
-    after = bfgs_update(memory, point, gradient, damping)
+    after = hessian_block(bfgs_update(memory, point, gradient, damping), 5)
     assert (np.linalg.eigvalsh(after) < 0.0).all()
     s, g = point - memory.point, gradient - memory.gradient
     for i in range(50):
         sBs, sg = s[i] @ B[i] @ s[i], s[i] @ g[i]
         if damping is None and sg >= 0.0:
-            np.testing.assert_array_equal(after[i], B[i])
+            np.testing.assert_allclose(after[i], B[i], rtol=1e-13)
         elif damping is None or sg <= (1.0 - damping) * sBs:
             np.testing.assert_allclose(after[i] @ s[i], g[i], rtol=1e-7, atol=1e-8)
+            Bs = B[i] @ s[i]
+            want = B[i] - np.outer(Bs, Bs) / sBs + np.outer(g[i], g[i]) / sg  # (48) as printed
+            np.testing.assert_allclose(after[i], want, rtol=1e-7, atol=1e-7)
         else:
             assert s[i] @ after[i] @ s[i] == pytest.approx((1.0 - damping) * sBs, rel=1e-9)
     assert (damping is None) or ((s * g).sum(1) > 0).any()
@@ -100,7 +112,54 @@ def test_bfgs(damping):
 
 def test_bfgs_without_a_step_changes_nothing():
     memory = first_memory(3, 2, 6, 100.0)
-    np.testing.assert_array_equal(bfgs_update(memory, memory.point, memory.gradient, 0.5), memory.hessian)
+    np.testing.assert_array_equal(bfgs_update(memory, memory.point, memory.gradient, 0.5), memory.root)
+
+
+def test_bfgs_does_not_learn_rounding():
+    """A step whose change of the gradient is lost in the gradient's rounding leaves B alone; a larger one does not."""
+    memory = first_memory(1, 2, 2, 100.0)._replace(gradient=np.array([[1e3, -2e3]]))
+    for size, learns in ((1e-13, False), (1e-5, True)):
+        step = size * np.array([[0.6, -0.8]])
+        after = bfgs_update(memory, memory.point + step, memory.gradient - 7.0 * step, 0.5)
+        assert (after != memory.root).any() == learns
+    with np.errstate(all="raise"):  # nor does it overflow
+        after = bfgs_update(memory, memory.point + 1e200, memory.gradient - 1e200, 0.5)
+    np.testing.assert_array_equal(after, memory.root)
+
+
+def test_bfgs_stays_negative_where_the_target_is_convex():
+    """Every damped update halves B along the step; after 300 of them its eigenvalues are 1e-80, and not below zero."""
+    memory = first_memory(1, 3, 3, 100.0)
+    rng = np.random.default_rng(3)
+    for _ in range(300):
+        point = memory.point + rng.standard_normal((1, 3))
+        memory = QuasiNewtonMemory(bfgs_update(memory, point, 2.0 * point, 0.5), point, 2.0 * point)
+    assert np.linalg.svd(memory.root)[1][0, -1] ** 2 < 1e-25
+    assert (np.diagonal(hessian_block(memory.root, 3)[0]) < 0.0).all()
+
+
+def test_a_gradient_beyond_reach_moves_the_mean_by_eight_standard_deviations():
+    model, cov = MODELS[0], np.array([[[2.0, 0.3], [0.3, 30.0]]])
+    look = rules.curvature.Look(
+        rules.VI(),
+        model,
+        np.array([[0.4]]),
+        np.array([[0.1, -1.0]]),
+        cov,
+        None,
+        Sites(0.01 * np.eye(2)[None], np.zeros((1, 2))),
+        0.3,
+    )
+    curvature = -np.array([[[50.0, 3.0], [3.0, 20.0]]])
+    near, far = np.array([[1.5, -0.7]]), 1e20 * np.array([[1.5, -0.7]])
+    kept = rules.curvature.within_reach(look, VectorSite(near, curvature))
+    np.testing.assert_array_equal(kept.gradient, near)
+    site = rules.curvature.within_reach(look, VectorSite(far, curvature))
+    old = look.sites.shift - (look.sites.precision @ look.mean[:, :, None])[:, :, 0]
+    precision = np.linalg.inv(cov) + 0.3 * (-curvature - look.sites.precision)
+    moved = np.linalg.solve(precision, 0.3 * (site.gradient - old)[:, :, None])
+    # in the metric of (I + L'ΔΛL)⁻¹L' of the docstring: L⁻¹ times the move
+    assert np.linalg.norm(np.linalg.solve(np.linalg.cholesky(cov), moved)) == pytest.approx(8.0, rel=1e-9)
 
 
 def test_quasi_newton_finds_a_constant_curvature():

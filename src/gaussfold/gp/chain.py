@@ -7,11 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gaussfold.gp import square_root
 from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.passes import Filtered, GeneralPasses, Matrices, PairPasses, Passes
 from gaussfold.gp.priors import lost
 from gaussfold.gp.statespace import Adjoints, SumSpace
 from gaussfold.gp.stretches import stretches
+from gaussfold.linalg.small import non_positive
 from gaussfold.types import Array
 
 STRETCH = 4096
@@ -41,6 +43,15 @@ def steps_of(times: Array) -> Steps:
     return Steps(start, np.concatenate([[0], inverse.ravel()]), table)
 
 
+class Posterior(NamedTuple):
+    """Marginals of the latents, log Z, and the filter behind them unless they came from square roots."""
+
+    mean: Array
+    cov: Array
+    log_z: float
+    filtered: Filtered | None
+
+
 class Chain:
     """State-space matrices of independent latents on one sequence of steps, and the passes over them."""
 
@@ -63,12 +74,35 @@ class Chain:
         matrices = Matrices(steps.step, self.A, self.Q, self.H)
         self._passes: Passes = PairPasses(matrices) if is_pair else GeneralPasses(matrices)
 
-    def forward(self, precision: Array, shift: Array, spare: Array | None = None) -> Filtered:
-        """Filter, into the store of an earlier pass if one can be spared; raises if no positive covariance is left."""
+    def posterior(self, precision: Array, shift: Array, spare: Array | None = None) -> Posterior:
+        """Filter, into the store of an earlier pass if one can be spared, and smooth.
+
+        On square roots where rounding defeats the covariances; raises if the sites leave no positive covariance.
+        """
         filtered, bad = self._passes.forward(*self.start, precision, shift, spare)
-        if bad >= 0:
-            raise lost(int(bad), "first seen at, in time order,")
-        return filtered
+        if bad < 0:
+            mean, cov = self.backward(filtered)
+            if np.isfinite(filtered.log_z + mean.sum() + cov.sum()):
+                return Posterior(mean, cov, float(filtered.log_z), filtered)
+        found = self.on_roots(precision, shift, int(bad))
+        return Posterior(found.mean, found.cov, found.log_z, None)
+
+    def on_roots(self, precision: Array, shift: Array, bad: int = -1) -> square_root.Smoothed:
+        """The posterior on square roots; ``bad`` is the row that defeated the covariances, for the error."""
+        if non_positive(precision).any():
+            raise lost(bad if bad >= 0 else None, "first seen at, in time order,")
+        m, P = self.start
+        Q, root = square_root.roots_of(self.Q), square_root.roots_of(P[None])[0]
+        return square_root.smooth(square_root.Model(self.steps.step, self.A, Q, self.H, m, root), precision, shift)
+
+    def state(self, precision: Array, shift: Array, row: int) -> tuple[Array, Array]:
+        """Filtered mean and covariance of the state at a row."""
+        filtered, bad = self._passes.forward(*self.start, precision, shift, None)
+        if bad < 0:
+            return self._passes.state(filtered, row)
+        found = self.on_roots(precision, shift, int(bad))
+        root = found.filtered_root[row]
+        return found.filtered_mean[row], root @ root.T
 
     def backward(self, filtered: Filtered) -> tuple[Array, Array]:
         """Smooth: marginal means (N, D) and covariances (N, D, D)."""
@@ -76,10 +110,6 @@ class Chain:
         mean, cov = np.empty((N, D)), np.empty((N, D, D))
         self._passes.backward(slice(0, N), 0, filtered, self._passes.carry(), mean, cov, None)
         return mean, cov
-
-    def last(self, filtered: Filtered, row: int = -1) -> tuple[Array, Array]:
-        """Filtered mean and covariance of the state at a row."""
-        return self._passes.state(filtered, row)
 
     def log_z_gradient(self, filtered: Filtered, move: tuple[Array, Array] | None = None) -> Array:
         """``g = ∂log Z/∂log θ``; or ``dg - g``, dg the change of g when the sites move by (dΛ, dλ)."""

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 from scipy.linalg import LinAlgError, block_diag, cho_solve, cholesky, solve_triangular
 from scipy.linalg.lapack import dpotri
 
+from gaussfold.gp import square_root
 from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.priors import Marginals, PriorGradient, Slopes, lost, split
 from gaussfold.linalg.jitter import jittered_root
 from gaussfold.linalg.roots import log_det
+from gaussfold.linalg.small import non_positive
 from gaussfold.types import Array, Sites
+
+ROUNDED = 1e-12
+"""A posterior variance below this share of the prior's has lost four digits as a difference from it."""
+
+
+class NotFiniteError(ValueError):
+    """``I + W'KW`` has no Cholesky factor in double precision."""
 
 
 class _Solved:
@@ -33,7 +43,7 @@ class _Solved:
             self.lower = np.asarray(cholesky(B, lower=True, overwrite_a=True))
         except (LinAlgError, ValueError):
             msg = "the posterior precision is not finite; check the inputs, the hyperparameters and the labels"
-            raise ValueError(msg) from None
+            raise NotFiniteError(msg) from None
         self.log_det = log_det(self.lower)
         self.turned: Array | None = None
         if self.rows.size:
@@ -73,11 +83,21 @@ class _Solved:
         return X, np.asarray(solve_triangular(self.turned, reach.reshape(len(reach), -1), lower=True)).reshape(shape)
 
     def weights(self, K: Sequence[Array], shift: Array) -> Array:
-        """``a = K⁻¹m``, with ``m = K a``; shape (N, D)."""
+        """``a = K⁻¹m``, with ``m = K a``; shape (N, D).
+
+        With λ = W z + λ⊥, λ⊥ outside the range of W, it is ``W B⁻¹ z + (I - R₊K) λ⊥``: for sharp sites λ - Λm would be
+        the difference of two large numbers.
+        """
         size = self.count * self.latents
-        f = np.stack([k @ shift[:, d] for d, k in enumerate(K)], axis=1)
-        z = cho_solve((self.lower, True), np.einsum("ndi,nd->ni", self.root, f).reshape(size))
-        a = shift - np.einsum("ndi,ni->nd", self.root, z.reshape(self.count, self.latents))
+        lengths = np.einsum("ndi,ndi->ni", self.root, self.root)
+        z = np.einsum("ndi,nd->ni", self.root, shift) / np.where(lengths > 0.0, lengths, 1.0)
+        inside = cho_solve((self.lower, True), z.reshape(size)).reshape(self.count, self.latents)
+        a = np.einsum("ndi,ni->nd", self.root, inside)
+        short = (lengths == 0.0).any(axis=1)
+        if short.any():
+            rest = np.where(short[:, None], shift - np.einsum("ndi,ni->nd", self.root, z), 0.0)
+            rest[np.abs(rest) <= 1e-14 * np.abs(shift).max(axis=1, keepdims=True)] = 0.0  # what W z rounds to
+            a = a + self._kept(K, rest)
         if self.turned is None:
             return np.asarray(a)
         # C λ by the positive part, then through the negative directions: a = λ - Λ m.
@@ -131,11 +151,38 @@ class DensePrior:
         return DensePrior(covariances, self.X)
 
     def update(self, sites: Sites) -> Marginals:
-        """Posterior under these sites, (60)."""
-        solved = _Solved(self._K, sites)
+        """Posterior under these sites, (60); on square roots where ``K - X'X`` is rounding."""
+        try:
+            solved = _Solved(self._K, sites)
+        except NotFiniteError:
+            if non_positive(sites.precision).any():
+                raise
+            return self._on_roots(sites)
         mean, cov = self._at(solved, sites, self._K, [np.diag(k) for k in self._K])
+        most = np.array([np.diag(k).max(initial=0.0) for k in self._K])
+        if solved.turned is None and (np.einsum("ndd->nd", cov) < ROUNDED * most).any():
+            return self._on_roots(sites)
         log_z = -0.5 * solved.log_det + 0.5 * float(np.vdot(sites.shift, mean))
-        return Marginals(mean, cov, cov, log_z)
+        return Marginals(mean, cov, cov, log_z, partial(self.others, sites))
+
+    def _on_roots(self, sites: Sites) -> Marginals:
+        mean, cov, log_z = square_root.condition(self._roots(), *sites)
+        return Marginals(mean, cov, cov, log_z, partial(self.others, sites))
+
+    def _roots(self) -> list[Array]:
+        """Of each K; eigenvalues below zero are rounding."""
+        values, vectors = np.linalg.eigh(np.stack(self._K))
+        return list(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
+
+    def others(self, sites: Sites) -> tuple[Array, Array]:
+        """What all sites but a row's own say of it: one posterior per row."""
+        roots, mean, cov = self._roots(), np.empty_like(sites.shift), np.empty_like(sites.precision)
+        for row in range(len(mean)):
+            precision, shift = sites.precision.copy(), sites.shift.copy()
+            precision[row], shift[row] = 0.0, 0.0
+            found = square_root.condition(roots, precision, shift)
+            mean[row], cov[row] = found[0][row], found[1][row]
+        return mean, cov
 
     def predict(self, sites: Sites, X: Array, *, joint: bool = False) -> tuple[Array, Array]:
         """At other inputs."""

@@ -14,7 +14,7 @@ from gaussfold.gp.discrete import is_summed, summed_slopes
 from gaussfold.gp.priors import Marginals, Slopes
 from gaussfold.likelihoods import as_vector
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
-from gaussfold.linalg.small import applied, inverse, symmetrised
+from gaussfold.linalg.small import applied, inverse, non_positive, symmetrised
 from gaussfold.protocols import Likelihood
 from gaussfold.rules import (
     EP,
@@ -31,7 +31,7 @@ from gaussfold.rules import (
 )
 from gaussfold.rules.catalogue import AnyLocalRule
 from gaussfold.rules.curvature import Curvature
-from gaussfold.rules.several import Gaussians, cavities, missing_rows
+from gaussfold.rules.several import Gaussians, cavities, cavities_from, missing_rows
 from gaussfold.types import Array, Sites
 
 
@@ -48,7 +48,12 @@ def _cavities(local: Local, now: Marginals, sites: Sites) -> tuple[Gaussians, Ga
     """Cavities of what the sites are on, and of f, for the rules that look at them; the same unless sparse."""
     if not isinstance(local.rule, EP | PL | PL2):
         return None
-    inner = cavities(now.mean, now.inner, sites, local.rule.alpha)
+    try:
+        inner = cavities(now.mean, now.inner, sites, local.rule.alpha)
+    except ValueError:
+        if now.others is None or non_positive(sites.precision).any():
+            raise
+        inner = cavities_from(Gaussians(*now.others()), sites, local.rule.alpha)
     if now.inner is now.cov:
         return inner, inner
     return inner, Gaussians(inner.mean, inner.cov + now.cov - now.inner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,8 @@ import numpy as np
 from gaussfold.gp.chain import Chain, steps_of
 from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.passes import Filtered
-from gaussfold.gp.priors import Marginals, PriorGradient, Slopes
+from gaussfold.gp.priors import Marginals, PriorGradient, Slopes, lost
+from gaussfold.gp.square_root import roots_of
 from gaussfold.linalg.small import applied
 from gaussfold.types import Array, Sites
 
@@ -77,11 +79,17 @@ class MarkovPrior:
     def update(self, sites: Sites) -> Marginals:
         """Posterior under these sites: one pass forward, one back."""
         precision, shift = self._sorted(*sites)
-        filtered = self._chain.forward(precision, shift, self._spared())
-        mean, cov = self._chain.backward(filtered)
-        self._last = sites, filtered, mean
-        mean, cov = self._given(mean, cov)
-        return Marginals(mean, cov, cov, float(filtered.log_z))
+        found = self._chain.posterior(precision, shift, self._spared())
+        self._last = None if found.filtered is None else (sites, found.filtered, found.mean)
+        mean, cov = self._given(found.mean, found.cov)
+        return Marginals(mean, cov, cov, found.log_z, partial(self.others, sites))
+
+    def others(self, sites: Sites) -> tuple[Array, Array]:
+        """What all sites but a row's own say of it, on square roots."""
+        precision, shift = self._sorted(*sites)
+        found = self._chain.on_roots(precision, shift)
+        mean, cov = self._given(found.others_mean, found.others_cov)
+        return mean, cov
 
     def gradient(self, sites: Sites, slopes: Slopes | None) -> PriorGradient:
         """The adjoint of the filter gives ∂log Z/∂log θ, and its change in the direction of the sites the chain.
@@ -92,7 +100,8 @@ class MarkovPrior:
         """
         if self._last is None or self._last[0] is not sites:
             self.update(sites)
-        assert self._last is not None
+        if self._last is None:
+            raise lost(sharp=True)
         _, filtered, mean = self._last
         if slopes is None:
             return PriorGradient(-self._chain.log_z_gradient(filtered))
@@ -162,7 +171,7 @@ class Extended:
     def _paths(self, n: int, rng: np.random.Generator) -> Any:
         """Paths of the prior at all inputs, in the given order."""
         chain = self._prior._chain
-        roots, first = _roots(chain.Q), _roots(chain.start[1][None])[0]
+        roots, first = roots_of(chain.Q), roots_of(chain.start[1][None])[0]
         for _ in range(n):
             noise = rng.standard_normal((len(chain.steps.step), chain.space.size))
             state = first @ noise[0]
@@ -171,9 +180,3 @@ class Extended:
                 state = chain.A[step] @ state + roots[step] @ e
                 path.append(chain.H @ state)
             yield self._prior._given(np.array(path))[0]
-
-
-def _roots(matrices: Array) -> Array:
-    """Square roots of positive semi-definite matrices; eigenvalues below zero are rounding and count as zero."""
-    values, vectors = np.linalg.eigh(matrices)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])

@@ -118,19 +118,18 @@ class Online:
     def _filtered(self, first: int) -> Anchor:
         """The filtered state at the last row that leaves the window."""
         chain = self._chain(self._window.times, self._anchor)
-        filtered = chain.forward(self._window.precision, self._window.shift)
-        return Anchor(float(self._window.times[first - 1]), *chain.last(filtered, first - 1))
+        state = chain.state(self._window.precision, self._window.shift, first - 1)
+        return Anchor(float(self._window.times[first - 1]), *state)
 
     def _visit(self, window: Rows, anchor: Anchor | None, local: Local, iterations: int) -> Sites:
         chain = self._chain(window.times, anchor)
         sites = Sites(window.precision, window.shift)
         memory: object = None
         for _ in range(iterations):
-            filtered = chain.forward(*sites)
-            mean, cov = chain.backward(filtered)
+            mean, cov, *_ = chain.posterior(*sites)
             update = visit(local, window.labels, Marginals(mean, cov, cov, 0.0), sites, memory, self._model.damping)
             sites, memory = update.sites, update.memory
-        chain.forward(*sites)  # refuses sites that leave no posterior, before they are kept
+        chain.posterior(*sites)  # refuses sites that leave no posterior, before they are kept
         return sites
 
     def predict(self, X: Array) -> tuple[Array, Array]:
@@ -144,7 +143,7 @@ class Online:
         both = _joined([window, blank])
         order = np.argsort(both.times, kind="stable")
         chain = self._chain(both.times[order], self._anchor)
-        mean, cov = chain.backward(chain.forward(both.precision[order], both.shift[order]))
+        mean, cov, *_ = chain.posterior(both.precision[order], both.shift[order])
         place = np.empty(order.size, dtype=np.int64)
         place[order] = np.arange(order.size)
         mine = place[len(window.times) :]

@@ -11,7 +11,7 @@ is (71) up to the normalisers of the sites, which cancel in every energy.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
@@ -31,6 +31,9 @@ class Marginals(NamedTuple):
     """(N, D, D): covariance of what the sites see of f. The same as ``cov`` unless the prior is sparse; there the sites
     are on ``W u``, and ``f = W u + (what the inducing variables leave open)``."""
     log_z: float
+    others: Callable[[], tuple[Array, Array]] | None = None
+    """Mean and covariance that all sites but a row's own give it, computed when asked for: a cavity cannot be told from
+    ``cov`` once the row's own site is sharper than the others by more than 1/ε."""
 
 
 class Slopes(NamedTuple):
@@ -88,9 +91,15 @@ def split(precision: Array) -> tuple[Array, np.ndarray, Array]:
     return vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :], rows, negative
 
 
-def lost(row: int | None = None, what: str = "") -> ValueError:
-    """The error for sites that leave no posterior."""
+def lost(row: int | None = None, what: str = "", *, sharp: bool = False) -> ValueError:
+    """The error for sites that leave no posterior, or (sharp) none that covariances can hold in double precision."""
     where = "" if row is None else f" ({what} row {row})"
+    if sharp:
+        msg = (
+            f"the sites are too sharp for a gradient in double precision{where}: their precision exceeds that of the "
+            "prior by more than 1e15; use smaller prior variances, or go on with the iterations before learning"
+        )
+        return ValueError(msg)
     msg = (
         f"the sites leave no positive definite posterior covariance{where}: a likelihood that is not log-concave "
         "gave negative site precisions that outweigh the prior; use curvature='gauss-newton', 'quasi-newton' or "

@@ -86,6 +86,10 @@ class VectorLikelihood:
         """Conditional moments and their first two derivatives; None is zero."""
         raise NotImplementedError(self._missing("conditional_curvatures(F)"))
 
+    def closed_regression(self, mean: Array, cov: Array) -> tuple[NormalMoments, Array] | None:  # noqa: ARG002
+        """The affine fit of :func:`gaussfold.likelihoods.regression.regress` without nodes; None: there is none."""
+        return None
+
     def response(self, Y: Array) -> Array:
         """What :meth:`conditional` describes the moments of: the outputs themselves unless a family says otherwise."""
         return Y

@@ -16,7 +16,7 @@ import scipy
 from gaussfold.expectations import cubature as rules
 from gaussfold.likelihoods.chained import BLOCK, AnyCubature
 from gaussfold.likelihoods.gaussian_noise import GaussianNoise
-from gaussfold.linalg.small import inverse, lower_roots, symmetrised
+from gaussfold.linalg.small import inverse, lower_roots, symmetrised, whiteners
 from gaussfold.types import Array
 
 FEW = 6.0
@@ -53,9 +53,11 @@ class ConditionallyLinear(GaussianNoise):
         if cubature is not None:
             return super().tilted(Y, mean, cov, alpha, cubature)
         found = self._moments(Y, mean, cov, alpha)
-        precision = inverse(cov)
-        first = (precision @ found.moved[:, :, None])[:, :, 0]
-        return found.log_z, first, symmetrised(precision @ (found.cov - cov) @ precision)
+        turn = whiteners(cov, "cov")  # L⁻¹ of C = L L', so that rounding is amplified by L⁻¹ and not by C⁻¹
+        back = np.swapaxes(turn, -1, -2)
+        first = (back @ turn @ found.moved[:, :, None])[:, :, 0]
+        relative = symmetrised(turn @ found.cov @ back) - np.eye(cov.shape[-1])
+        return found.log_z, first, symmetrised(back @ relative @ turn)
 
     def tilted_slopes(
         self, Y: Array, mean: Array, cov: Array, alpha: float = 1.0, cubature: AnyCubature = None
@@ -118,7 +120,7 @@ class ConditionallyLinear(GaussianNoise):
         turn = inverse(root)
         place = lower_roots(symmetrised(around), "cov")
         W = cov[:, inner][:, :, outer] @ np.swapaxes(turn, -1, -2)
-        left = symmetrised(cov[:, inner][:, :, inner] - W @ np.swapaxes(W, -1, -2))[:, None]
+        left = symmetrised(cov[:, inner][:, :, inner] - W @ np.swapaxes(W, -1, -2))
         steps = (at - mean[:, outer])[:, None] + points @ np.swapaxes(place, -1, -2)
         white = steps @ np.swapaxes(turn, -1, -2)
         log_w = log_w + 0.5 * (points**2).sum(-1) - 0.5 * (white**2).sum(-1) + _log_root(place) - _log_root(root)
@@ -130,11 +132,14 @@ class ConditionallyLinear(GaussianNoise):
         e = np.where(seen, np.where(seen, Y[:, None], 0.0) - expected, 0.0)
         pair = seen[..., :, None] & seen[..., None, :]
         noise = np.where(pair, noise, np.eye(Y.shape[1]) * alpha)
-        gain = left @ np.swapaxes(A, -1, -2)
-        total = A @ gain + noise / alpha
-        precision = inverse(total)
-        pulled = (precision @ e[..., None])[..., 0]
-        log_p = -0.5 * (np.einsum("npi,npi->np", e, pulled) + _log_det(total))
+        rows, nodes = white.shape[:2]
+        A = np.broadcast_to(A, (rows, nodes, *A.shape[-2:]))
+        gain = (A.reshape(rows, -1, len(inner)) @ left).reshape(A.shape)  # A C: nodes of one row in one product
+        # everything goes through L⁻¹ of A C A' + R/α = L L'
+        turn_y = whiteners(gain @ np.swapaxes(A, -1, -2) + noise / alpha, "cov")
+        e = (turn_y @ e[..., None])[..., 0]
+        gain = turn_y @ gain
+        log_p = np.log(np.einsum("npii->npi", turn_y)).sum(-1) - 0.5 * np.einsum("npi,npi->np", e, e)
         if alpha != 1.0:  # N(y; Ab, R)^α = N(y; Ab, R/α) |2πR|^{(1-α)/2} α^{-P/2}
             log_p = log_p + 0.5 * (1.0 - alpha) * _log_det(noise)
             log_p = log_p - 0.5 * log(alpha) * (seen.sum(-1) + (1.0 - alpha) * (~seen).sum(-1))
@@ -143,12 +148,13 @@ class ConditionallyLinear(GaussianNoise):
         share = np.exp(log_p - log_z[:, None])
         away = np.empty((*steps.shape[:2], self.latents))
         away[..., outer] = steps
-        away[..., inner] = drift + (gain @ pulled[..., None])[..., 0]
-        moved = np.einsum("np,npd->nd", share, away)
+        away[..., inner] = drift + (e[..., None, :] @ gain)[..., 0, :]
+        moved = (share[:, None] @ away)[:, 0]
         away = away - moved[:, None]
-        spread = np.einsum("np,npd,npe->nde", share, away, away)
-        inside = left - gain @ precision @ np.swapaxes(gain, -1, -2)
-        spread[np.ix_(np.arange(len(Y)), inner, inner)] += np.einsum("np,npde->nde", share, inside)
+        spread = np.swapaxes(share[..., None] * away, 1, 2) @ away
+        known = gain.reshape(rows, -1, len(inner))
+        weighed = (share[..., None, None] * gain).reshape(known.shape)
+        spread[np.ix_(np.arange(rows), inner, inner)] += left - np.swapaxes(weighed, 1, 2) @ known
         return Tilted(log_z, moved, spread), share
 
 

@@ -29,6 +29,12 @@ def regress(
     The second-order fit also differentiates μ and Ω in the mean, node by node. In the covariance, Price's theorem gives
     ``∂Ω/∂C_kl = (Ω_kl + A_k C A_l' + A_l C A_k')/2``, where A_k is the derivative of the slope A in the k-th mean.
     """
+    closed = likelihood.closed_regression(mean, cov) if cubature is None else None
+    if closed is not None:
+        moments, by_cov = closed
+        if second_order:
+            return Regression(moments, by_cov)
+        return Regression(NormalMoments(moments.mean, moments.cov, moments.mean_slope), None)
     blank = np.zeros((mean.shape[0], likelihood.outputs))
     fit = _second_order if second_order else _first_order
     parts = [fit(likelihood, block) for block in likelihood.blocks(blank, mean, cov, cubature)]
@@ -51,40 +57,42 @@ def _first_order(likelihood: VectorLikelihood, block: Block) -> Regression:
 
 
 def _fit(block: Block, values: Array) -> tuple[Array, Array, Array]:
-    """Mean, slope in whitened coordinates (``E[ν x']``) and residuals at the nodes."""
-    mean = block.average(values)
-    away = values - mean[:, None]
-    cross = np.einsum("p,npi,pd->nid", block.weights, away, block.points)
-    return mean, cross, away - block.points @ np.swapaxes(cross, -1, -2)
+    """Mean, slope in whitened coordinates (``E[ν x']``) and residuals at the nodes, of values (n, points, ...)."""
+    n, points = block.latents.shape[:2]
+    flat = values.reshape(n, points, -1)
+    mean = block.weights @ flat
+    away = flat - mean[:, None]
+    cross = np.swapaxes(away, 1, 2) @ (block.weights[:, None] * block.points)
+    residual = away - block.points @ np.swapaxes(cross, 1, 2)
+    inner = values.shape[2:]
+    return mean.reshape(n, *inner), cross.reshape(n, *inner, -1), residual.reshape(values.shape)
 
 
 def _outer(block: Block, a: Array, b: Array) -> Array:
-    return np.asarray(np.einsum("p,npi,npj->nij", block.weights, a, b))
+    """``Σ w a b'`` over the nodes, all other axes of a before those of b."""
+    n, points = block.latents.shape[:2]
+    weighed = block.weights[:, None] * a.reshape(n, points, -1)
+    product = np.swapaxes(weighed, 1, 2) @ b.reshape(n, points, -1)
+    return np.asarray(product.reshape(n, *a.shape[2:], *b.shape[2:]))
 
 
 def _second_order(likelihood: VectorLikelihood, block: Block) -> Regression:
     """As above, and derivatives: those of the fit are the fits of the derivatives, because the nodes move with m."""
     given = likelihood.conditional_curvatures(block.latents)
-    w, x = block.weights, block.points
     mean, _, residual = _fit(block, given.mean)
     cov = block.average(given.cov) + _outer(block, residual, residual)
     shape = (*block.latents.shape[:2], likelihood.responses, likelihood.latents)
-    slopes = np.broadcast_to(given.mean_slope, shape)  # type: ignore[arg-type]
-    slope = block.average(slopes)
-    cross_k = np.einsum("p,npik,pd->nidk", w, slopes - slope[:, None], x)
-    residual_k = slopes - slope[:, None] - np.einsum("pd,nidk->npik", x, cross_k)
-    half = np.einsum("p,npik,npj->nijk", w, residual_k, residual)
+    slope, cross_k, residual_k = _fit(block, np.broadcast_to(given.mean_slope, shape))  # type: ignore[arg-type]
+    half = np.einsum("nikj->nijk", _outer(block, residual_k, residual))
     cov_slope = half + np.swapaxes(half, 1, 2)
-    pair = np.einsum("p,npik,npjl->nijkl", w, residual_k, residual_k)
+    pair = np.einsum("nikjl->nijkl", _outer(block, residual_k, residual_k))
     cov_curvature = pair + np.swapaxes(pair, 1, 2)
-    spread = np.einsum("nidk,njdl->nijkl", cross_k, cross_k)  # A_k C A_l'
+    spread = np.einsum("nikd,njld->nijkl", cross_k, cross_k)  # A_k C A_l'
     mean_curvature = np.zeros((*mean.shape, likelihood.latents, likelihood.latents))
     if given.mean_curvature is not None:
         bends = np.broadcast_to(given.mean_curvature, (*shape, likelihood.latents))
-        mean_curvature = block.average(bends)
-        cross_kl = np.einsum("p,npikl,pd->nidkl", w, bends - mean_curvature[:, None], x)
-        residual_kl = bends - mean_curvature[:, None] - np.einsum("pd,nidkl->npikl", x, cross_kl)
-        half = np.einsum("p,npikl,npj->nijkl", w, residual_kl, residual)
+        mean_curvature, _, residual_kl = _fit(block, bends)
+        half = np.einsum("niklj->nijkl", _outer(block, residual_kl, residual))
         cov_curvature = cov_curvature + half + np.swapaxes(half, 1, 2)
     if given.cov_slope is not None:
         cov_slope = cov_slope + block.average(given.cov_slope)

@@ -8,15 +8,17 @@ import numpy as np
 
 from gaussfold.likelihoods.conditionally_linear import ConditionallyLinear
 from gaussfold.likelihoods.normal import NormalMoments
+from gaussfold.likelihoods.quadratic_mean import QuadraticMean
 from gaussfold.linalg.roots import lower_root
 from gaussfold.types import Array, ArrayLike
 
 
 @dataclass(frozen=True, eq=False)
-class RegressionNetwork(ConditionallyLinear):
+class RegressionNetwork(ConditionallyLinear, QuadraticMean):
     """``y | f, W ~ N(W f, Σ)`` with q signals f and P x q weights W, all of them latents: bayes-newton (74).
 
-    The latents of a row are ``f₁ .. f_q`` followed by W row by row, D = q (1 + P).
+    The latents of a row are ``f₁ .. f_q`` followed by W row by row, D = q (1 + P). The mean is bilinear in them: what
+    vi, pl and pl2 expect has closed forms.
 
     Parameters
     ----------

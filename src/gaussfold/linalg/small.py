@@ -56,6 +56,34 @@ def lower_roots(cov: Array, name: str) -> Array:
         return np.asarray((vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :]) @ np.swapaxes(vectors, -1, -2))
 
 
+def whiteners(cov: Array, name: str) -> Array:
+    """``L⁻¹`` with L L' = cov for every positive definite row, in place of one call to LAPACK per row.
+
+    Row i of L⁻¹ is (e_i - Σ_k L_ik (row k of L⁻¹))/L_ii; a singular matrix goes through :func:`lower_roots`.
+    """
+    D = cov.shape[-1]
+    L, out = np.empty(cov.shape), np.zeros(cov.shape)
+    for j in range(D):
+        pivot = cov[..., j, j] - np.square(L[..., j, :j]).sum(axis=-1)
+        if not (pivot > 0.0).all():
+            return inverse(lower_roots(cov, name))
+        L[..., j, j] = np.sqrt(pivot)
+        for i in range(j + 1, D):
+            L[..., i, j] = (cov[..., i, j] - (L[..., i, :j] * L[..., j, :j]).sum(axis=-1)) / L[..., j, j]
+        out[..., j, j] = 1.0 / L[..., j, j]
+        for i in range(j):
+            out[..., j, i] = -(L[..., j, i:j] * out[..., i:j, i]).sum(axis=-1) * out[..., j, j]
+    return out
+
+
+def eigen(matrices: Array) -> tuple[Array, Array]:
+    """Eigenvalues and eigenvectors of symmetric matrices, as ``numpy.linalg.eigh``."""
+    if matrices.shape[-1] == 1:
+        return np.asarray(matrices[..., 0]), np.ones_like(matrices)
+    values, vectors = np.linalg.eigh(matrices)
+    return values, vectors
+
+
 def smallest_eigenvalues(matrices: Array) -> Array:
     """The smallest eigenvalue of each."""
     if matrices.shape[-1] == 1:

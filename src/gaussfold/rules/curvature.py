@@ -12,11 +12,14 @@ from typing import ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
-from gaussfold.linalg.small import inverse, symmetrised
-from gaussfold.rules.bfgs import QuasiNewtonMemory, bfgs_update, first_memory
+from gaussfold.linalg.small import eigen, inverse, lower_roots, symmetrised
+from gaussfold.rules.bfgs import QuasiNewtonMemory, averaged, bfgs_update, first_memory, hessian_block
 from gaussfold.rules.catalogue import AnyLocalRule
 from gaussfold.rules.ep import EP
 from gaussfold.types import Array, Sites, VectorSite
+
+REACH = 8.0
+"""Standard deviations: as far as the outermost nodes of the default cubature see."""
 
 
 class Look(NamedTuple):
@@ -72,14 +75,17 @@ class Heuristic:
         gradient, curvature = look.exact()
         diagonal = -np.diagonal(curvature, axis1=-2, axis2=-1)
         diagonal = np.where(diagonal < 0.0, self.floor, diagonal)
-        return VectorSite(gradient, -diagonal[..., None] * np.eye(diagonal.shape[-1])), memory
+        site = VectorSite(gradient, -diagonal[..., None] * np.eye(diagonal.shape[-1]))
+        # power ep has scaled its gradient by a curvature that is not kept
+        return (within_reach(look, site) if isinstance(look.rule, EP) else site), memory
 
 
 @dataclass(frozen=True)
 class GaussNewton:
     """First derivatives only, so the precision is a sum of squares: (38), (40), (43), (44), (46).
 
-    The gradient stays exact. Taylor and pl are Gauss-Newton methods by themselves: nothing changes for them.
+    The gradient stays exact, and :func:`within_reach` unless the likelihood is log-concave. Taylor and pl are
+    Gauss-Newton methods by themselves: nothing else changes for them.
     """
 
     name: ClassVar[str] = "gauss-newton"
@@ -88,9 +94,8 @@ class GaussNewton:
     def site(self, look: Look, memory: QuasiNewtonMemory | None) -> tuple[VectorSite, QuasiNewtonMemory | None]:
         """The rule's Gauss-Newton site."""
         make = getattr(look.rule, "gauss_newton_several", None)
-        if make is None:
-            return look.exact(), memory
-        return make(look.likelihood, look.Y, look.mean, look.cov, look.cubature), memory
+        site = look.exact() if make is None else make(look.likelihood, look.Y, look.mean, look.cov, look.cubature)
+        return (site if look.likelihood.log_concave else within_reach(look, site)), memory
 
 
 @dataclass(frozen=True)
@@ -166,13 +171,13 @@ class QuasiNewton:
             gradient = np.concatenate([slopes[0], slopes[1].reshape(rows, -1)], axis=1)
         if memory is None:
             memory = first_memory(rows, dim, point.shape[1], self.start)
-        hessian = bfgs_update(memory, point, gradient, self.damping)
-        kept = hessian
-        if self.stored == "averaged":
-            kept = (1.0 - look.damping) * memory.hessian + look.damping * hessian
-        site = VectorSite(slopes[0], hessian[:, :dim, :dim])
+        root = bfgs_update(memory, point, gradient, self.damping)
+        kept = root if self.stored == "new" else averaged(memory.root, root, look.damping)
+        site = VectorSite(slopes[0], hessian_block(root, dim))
         if isinstance(look.rule, EP):
             site = self._through_the_cavity(look.rule, site, look.cov)
+        else:
+            site = within_reach(look, site)
         return site, QuasiNewtonMemory(kept, point, gradient)
 
     def _through_the_cavity(self, rule: EP, target: VectorSite, cov: Array) -> VectorSite:
@@ -185,6 +190,36 @@ class QuasiNewton:
         if self.ep == "safe":
             R = eye - rule.alpha * curvature @ cov
         return VectorSite((R @ target.gradient[..., None])[..., 0], curvature)
+
+
+def within_reach(look: Look, site: VectorSite) -> VectorSite:
+    """The same curvature, with a gradient that moves the marginal's mean by at most REACH of its standard deviations.
+
+    Gauss-Newton and BFGS curvature need not fit the exact gradient: BFGS knows only what its steps have shown, and the
+    other has no precision where nothing but the noise depends on a latent. Where a marginal is so wide that the
+    gradient is astronomical (E 1/φ² of the heteroscedastic model grows like exp(2 · variance)), steps would end where
+    no likelihood can be evaluated. The site alone moves the mean by ``L u``, ``u = (I + L'ΔΛL)⁻¹ L'ρ(J - J_t)``, with
+    C = L L', ΔΛ the change of its precision and J_t the old site's gradient. At a fixed point J = J_t: it stays where
+    it is. On the paper's three models at its settings no Gauss-Newton or BFGS step but one comes near this length.
+    """
+    if isinstance(look.rule, EP):  # from the cavity, with the fraction α of the new site
+        share, old, change = look.rule.alpha, np.zeros_like(look.mean), -look.rule.alpha * site.curvature
+    else:
+        share, old = look.damping, look.sites.shift - (look.sites.precision @ look.mean[:, :, None])[:, :, 0]
+        change = -look.damping * (site.curvature + look.sites.precision)
+    root = lower_roots(look.cov, "cov")
+    turned = np.swapaxes(root, -1, -2)
+    away = site.gradient - old
+    values, vectors = eigen(np.eye(root.shape[-1]) + symmetrised(turned @ change @ root))
+    # C⁻¹ ⪰ Λ_old: no eigenvalue is below 1 - ρ but by rounding
+    values = np.maximum(values, np.maximum(1.0 - share, np.finfo(float).eps * np.abs(values[:, -1:])))
+    pushed = np.swapaxes(vectors, -1, -2) @ (turned @ (share * away)[:, :, None])
+    length = np.linalg.norm(pushed[:, :, 0] / values, axis=1)
+    far = length > REACH
+    if not far.any():
+        return site
+    shorter = np.where(far, REACH / np.where(far, length, 1.0), 1.0)[:, None]
+    return VectorSite(np.where(far[:, None], old + shorter * away, site.gradient), site.curvature)
 
 
 Curvature: TypeAlias = Exact | Heuristic | GaussNewton | QuasiNewton | Riemannian

@@ -8,7 +8,15 @@ import numpy as np
 
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.likelihoods.one_latent import as_vector
-from gaussfold.linalg.small import applied, inverse, non_positive, smallest_eigenvalues, symmetrised
+from gaussfold.linalg.small import (
+    applied,
+    eigen,
+    inverse,
+    lower_roots,
+    non_positive,
+    smallest_eigenvalues,
+    symmetrised,
+)
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.bfgs import QuasiNewtonMemory
 from gaussfold.rules.catalogue import AnyLocalRule
@@ -51,22 +59,25 @@ def local_update(
     damping: float = 1.0,
     cubature: AnyCubature = None,
     cavity: Gaussians | None = None,
+    rows: np.ndarray | None = None,
 ) -> LocalUpdate:
     """Look at every posterior marginal N(mean, cov) and move the sites there: (9) with step ``damping`` = ρ.
 
     Power ep looks at the cavity, posterior / site^α, made here from ``sites`` unless ``cavity`` gives it (a sparse
     prior has other cavities). Rows whose outputs are all NaN get the site that says nothing. Memory is the last
-    update's, or None at first.
+    update's, or None at first. ``rows`` are the rows' numbers in the data, for error messages.
     """
     model = as_vector(likelihood)
     missing = missing_rows(Y)
     if missing.any():
-        return _scattered(~missing, rule, curvature, model, Y, mean, cov, sites, memory, damping, cubature, cavity)
+        return _scattered(
+            ~missing, rule, curvature, model, Y, mean, cov, sites, memory, damping, cubature, cavity, rows
+        )
     if isinstance(rule, EP):
         mean, cov = cavities(mean, cov, sites, rule.alpha) if cavity is None else cavity
     look = Look(rule, model, Y, mean, cov, cubature, sites, damping)
     site, memory = curvature.site(look, memory)
-    _refuse_nan(look, site)
+    _refuse_nan(look, site, rows)
     precision = -site.curvature
     shift = site.gradient + applied(precision, mean)
     if damping != 1.0:
@@ -86,8 +97,10 @@ def cavities(mean: Array, cov: Array, sites: Sites, alpha: float) -> Gaussians:
     """Posterior marginals without the fraction alpha of their site: (I - αCΛ)⁻¹ C and (I - αCΛ)⁻¹ (m - αCλ)."""
     shrunk = np.eye(cov.shape[-1]) - alpha * cov @ sites.precision
     turn = inverse(shrunk)
-    left = symmetrised(turn @ cov)
-    smallest = smallest_eigenvalues(left)
+    with np.errstate(invalid="ignore"):  # a cavity that rounding has eaten is infinite, and refused below
+        left = symmetrised(turn @ cov)
+    finite = np.asarray(np.isfinite(left).all(axis=(1, 2)))
+    smallest = smallest_eigenvalues(np.where(finite[:, None, None], left, 0.0))
     bad = ~(smallest > 0.0)
     if bad.any():
         row = int(np.argmax(bad))
@@ -101,6 +114,16 @@ def cavities(mean: Array, cov: Array, sites: Sites, alpha: float) -> Gaussians:
     return Gaussians(applied(turn, away), left)
 
 
+def cavities_from(others: Gaussians, sites: Sites, alpha: float) -> Gaussians:
+    """The same from what all other sites say: times the fraction 1 - alpha of the own one; nothing cancels."""
+    root = lower_roots(others.cov, "cov")
+    turned = np.swapaxes(root, -1, -2)
+    grown = np.eye(root.shape[-1]) + (1.0 - alpha) * symmetrised(turned @ sites.precision @ root)
+    cov = symmetrised(root @ inverse(grown) @ turned)
+    pull = (1.0 - alpha) * (sites.shift - applied(sites.precision, others.mean))
+    return Gaussians(others.mean + applied(cov, pull), cov)
+
+
 def local_energy(
     rule: AnyLocalRule,
     likelihood: Likelihood | VectorLikelihood,
@@ -110,6 +133,7 @@ def local_energy(
     sites: Sites,
     cubature: AnyCubature = None,
     cavity: Gaussians | None = None,
+    rows: np.ndarray | None = None,
 ) -> Array:
     """The likelihood's part of the energy, per row, shape (N,); 0 for a missing row.
 
@@ -123,17 +147,18 @@ def local_energy(
         if not missing.all():
             out[~missing] = local_energy(
                 rule, model, Y[~missing], mean[~missing], cov[~missing], _rows(sites, ~missing), cubature,
-                None if cavity is None else Gaussians(*(a[~missing] for a in cavity)),
+                None if cavity is None else Gaussians(*(a[~missing] for a in cavity)), np.flatnonzero(~missing),
             )  # fmt: skip
         return out
     if isinstance(rule, EP | PL | PL2):
         mean, cov = cavities(mean, cov, sites, rule.alpha) if cavity is None else cavity
     value = rule.energy_several(model, Y, mean, cov, cubature)
     if not np.isfinite(value).all():
-        row = int(np.argmin(np.isfinite(value)))
+        at = int(np.argmin(np.isfinite(value)))
         msg = (
-            f"rule={rule.name!r}: the energy of {model} is {float(value[row])!r} in row {row} of the observed ones "
-            f"(Y = {Y[row].tolist()!r}, latent mean {mean[row].tolist()!r}); check the likelihood's log_prob there"
+            f"rule={rule.name!r}: the energy of {model} is {float(value[at])!r} in row "
+            f"{at if rows is None else int(rows[at])} (Y = {Y[at].tolist()!r}, latent mean {mean[at].tolist()!r}); "
+            "check the likelihood's log_prob there"
         )
         raise ValueError(msg)
     return value
@@ -149,10 +174,15 @@ def site_energy(rule: AnyLocalRule, mean: Array, cov: Array, sites: Sites, cavit
     if isinstance(rule, EP | PL | PL2):
         alpha = rule.alpha
         mean, cov = cavities(mean, cov, sites, alpha) if cavity is None else cavity
-        grown = np.eye(cov.shape[-1]) + alpha * cov @ sites.precision
+        # I + αL'ΛL with cov = LL': symmetric, so that its eigenvalues give determinant and inverse however sharp t is
+        root = lower_roots(cov, "cov")
+        turned = np.swapaxes(root, -1, -2)
+        values, vectors = eigen(np.eye(cov.shape[-1]) + alpha * symmetrised(turned @ sites.precision @ root))
+        values = np.where(non_positive(sites.precision)[:, None], values, np.maximum(values, 1.0))
         pull = alpha * (sites.shift - applied(sites.precision, mean))
-        gain = 0.5 * np.einsum("nd,nd->n", pull, (inverse(grown) @ cov @ pull[:, :, None])[:, :, 0])
-        return np.asarray(_log_site(mean, sites) + (gain - 0.5 * np.linalg.slogdet(grown)[1]) / alpha)
+        pushed = applied(np.swapaxes(root @ vectors, -1, -2), pull)
+        gain = 0.5 * (pushed**2 / values).sum(axis=1)
+        return np.asarray(_log_site(mean, sites) + (gain - 0.5 * np.log(np.abs(values)).sum(axis=1)) / alpha)
     value = _log_site(mean, sites)
     if isinstance(rule, Newton | Taylor):
         return value
@@ -181,6 +211,7 @@ def _scattered(
     damping: float,
     cubature: AnyCubature,
     cavity: Gaussians | None,
+    rows: np.ndarray | None,
 ) -> LocalUpdate:
     """Update the rows that have an output; the others get a site of no precision, and keep no memory of their own."""
     precision, shift = np.zeros(cov.shape), np.zeros(mean.shape)
@@ -190,6 +221,7 @@ def _scattered(
         rule, curvature, model, Y[seen], mean[seen], cov[seen], _rows(sites, seen),
         None if memory is None else QuasiNewtonMemory(*(a[seen] for a in memory)),
         damping=damping, cubature=cubature, cavity=None if cavity is None else Gaussians(*(a[seen] for a in cavity)),
+        rows=np.flatnonzero(seen) if rows is None else rows[seen],
     )  # fmt: skip
     precision[seen], shift[seen] = part.sites
     remembered = None
@@ -202,15 +234,16 @@ def _scattered(
     return LocalUpdate(Sites(precision, shift), remembered, part.non_positive, first)
 
 
-def _refuse_nan(look: Look, site: VectorSite) -> None:
+def _refuse_nan(look: Look, site: VectorSite, rows: np.ndarray | None) -> None:
     """A site that is not finite is an error that names rule, row and value."""
     for what, values in (("gradient", site.gradient), ("curvature", site.curvature)):
         if not np.isfinite(values).all():
             fine = np.isfinite(values).reshape(values.shape[0], -1).all(axis=1)
-            row = int(np.argmin(fine))
+            at = int(np.argmin(fine))
+            row = at if rows is None else int(rows[at])
             msg = (
-                f"rule={look.rule.name!r}: the {what} of {look.likelihood} is {values[row].tolist()!r} in row {row} of "
-                f"the observed ones (Y = {look.Y[row].tolist()!r}, latent mean {look.mean[row].tolist()!r}); check the "
-                "labels and the likelihood's log_prob there, or use a smaller damping"
+                f"rule={look.rule.name!r}: the {what} of {look.likelihood} is {values[at].tolist()!r} in row {row} "
+                f"(Y = {look.Y[at].tolist()!r}, latent mean {look.mean[at].tolist()!r}); check the labels and the "
+                "likelihood's log_prob there, or use a smaller damping"
             )
             raise ValueError(msg)
