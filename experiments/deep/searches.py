@@ -21,7 +21,7 @@ from sklearn.linear_model import BayesianRidge
 from experiments.deep.predictors import MODELS, Problem, fit_all
 from gaussfold.deep.search import LogUniform, random_search
 
-FOLDS, TRIALS, EPOCHS = 3, 16, 120.0
+TRIALS, EPOCHS = 16, 120.0
 SPACE = {"noise": LogUniform(0.02, 1.0), "precision": LogUniform(0.01, 10.0), "rate": LogUniform(0.01, 0.02)}
 """Prior and rate as in the thesis; the noise in units of the targets' spread, from a fiftieth of it to all of it."""
 
@@ -30,9 +30,15 @@ GRID = {"epochs": (60, 240), "rate": (1e-3, 3e-3), "decay": (1e-5, 1e-4, 1e-3)}
 NOISES = np.geomspace(0.02, 1.0, 30)
 
 
+def folds_for(rows: int) -> int:
+    """Three folds; two of the larger data sets, half of which has as many rows as two thirds of the smaller ones."""
+    return 3 if rows < 600 else 2
+
+
 def variational(X: np.ndarray, y: np.ndarray, seed: int, quick: bool, results: Path | None) -> dict[str, Any]:
     """Noise, prior precision and learning rate of VIFA with the network, and the seconds it took to find them."""
-    apply, held = MODELS["NN"].apply, -(-len(y) // FOLDS)
+    apply, folds = MODELS["NN"].apply, folds_for(len(y))
+    held = -(-len(y) // folds)
 
     def evaluate(settings: list[dict[str, Any]], trains: Any, held_outs: Any) -> list[list[Any]]:
         problems = [Problem(*_first(train, held, len(y)), each["noise"]) for each in settings for train in trains]
@@ -42,7 +48,7 @@ def variational(X: np.ndarray, y: np.ndarray, seed: int, quick: bool, results: P
         for problem, fit, rows in zip(problems, fits, list(held_outs) * len(settings), strict=True):
             losses = [math.inf] if fit is None else problem.score(fit, apply, *_filled(rows, held))[0][: len(rows[1])]
             scores.append(-np.asarray(losses))
-        return [scores[at : at + FOLDS] for at in range(0, len(scores), FOLDS)]
+        return [scores[at : at + folds] for at in range(0, len(scores), folds)]
 
     trials = 2 if quick else TRIALS
     search = random_search(
@@ -50,7 +56,7 @@ def variational(X: np.ndarray, y: np.ndarray, seed: int, quick: bool, results: P
         SPACE,
         (X, y),
         trials=trials,
-        folds=FOLDS,
+        folds=folds,
         together=True,
         at_once=trials,
         seed=seed,
@@ -65,7 +71,7 @@ def descent(X: np.ndarray, y: np.ndarray, seed: int, quick: bool, results: Path 
     if results is not None and results.is_file():
         return dict(json.loads(results.read_text(encoding="utf-8")))
     started = time.perf_counter()
-    pieces = np.array_split(np.random.default_rng([seed, 0]).permutation(len(y)), FOLDS)
+    pieces = np.array_split(np.random.default_rng([seed, 0]).permutation(len(y)), folds_for(len(y)))
     held, every = len(pieces[0]), np.arange(len(y))
     folds = [(np.setdiff1d(every, piece), np.sort(piece)) for piece in pieces]
     tried: list[dict[str, Any]] = []
@@ -78,7 +84,7 @@ def descent(X: np.ndarray, y: np.ndarray, seed: int, quick: bool, results: Path 
         repeated = [each for each in settings for _ in folds]
         fits = fit_all("SWAG", "NN", problems, repeated, [seed] * len(problems))
         for at, each in enumerate(settings):
-            here = slice(at * FOLDS, (at + 1) * FOLDS)
+            here = slice(at * len(folds), (at + 1) * len(folds))
             scores = [
                 _by_noise(problem, fit, (X[out], y[out]), held)
                 for problem, fit, (_, out) in zip(problems[here], fits[here], folds, strict=True)
