@@ -1,8 +1,8 @@
 """Table 5.2: predictions on four UCI data sets, 20 published splits; the settings see training rows only.
 
 VIFA and SWAG have a search of their own on the training rows of each split, see :mod:`experiments.deep.searches`.
-SLANG and L-RVGA take VIFA's noise and prior, MultiSWAG and the factor analysis of iterates SWAG's settings. Linear
-regressions take theirs from the evidence of their training rows (scikit-learn's ``BayesianRidge``).
+SLANG and L-RVGA take VIFA's noise and prior, the factor analysis of iterates SWAG's settings. Linear regressions take
+theirs from the evidence of their training rows (scikit-learn's ``BayesianRidge``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,6 @@ COLUMNS = {
     "VIFA-NN": "variational",
     "SLANG-NN": "variational",
     "SWAG-NN": "descent",
-    "MultiSWAG-NN": "descent",
     "online FA-NN": "descent",
     "L-RVGA-NN": "variational",
     "VIFA-LR": "evidence",
@@ -136,7 +135,7 @@ def table52(context: Context) -> Result:
     numbers = {
         "settings": f"VIFA: K = 1, M = 10, L = 4, 120 epochs, Adam; {searches.TRIALS} random trials of "
         "cross-validation (3 folds; Energy, Concrete 2) of noise, prior and rate on the training rows of each split; "
-        f"descent: grid {searches.GRID} and noise, by the same folds",
+        f"descent: Adam {searches.RATE}, grid {searches.GRID} and noise, by the same folds",
         "whose_settings": COLUMNS,
         "table": table,
         "thesis_mean_and_median": THESIS,

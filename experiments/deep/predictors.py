@@ -156,8 +156,6 @@ MAKERS: dict[str, tuple[Callable[[Model, Problem, Settings, int], Any], float | 
     "online FA": (factor_analysis, None),
 }
 """How each is made, and for how many epochs it is trained; None: as its settings say."""
-STARTS = 5
-"""Trainings of MultiSWAG."""
 
 
 def fit_all(
@@ -170,9 +168,6 @@ def fit_all(
 ) -> list[Any]:
     """Posteriors of one method on several problems of one size, side by side; None where one failed."""
     model = MODELS[kind]
-    if name == "MultiSWAG":
-        parts = [fit_all("SWAG", kind, problems, settings, [100 * i + s for s in seeds]) for i in range(STARTS)]
-        return [None if None in each else deep.MultiPosterior(each) for each in zip(*parts, strict=True)]
     if name == "L-RVGA":
         return [one_pass(model, *given) for given in zip(problems, settings, seeds, strict=True)]
     make, usual = MAKERS[name]

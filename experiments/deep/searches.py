@@ -2,12 +2,12 @@
 
 VIFA: a random search as in 5.2.3. Descent (SWAG and its kin): a small grid; noise only scales its loss, so that the
 noise is read off the held-out rows of each training rather than tried out. Both choose by the mean log predictive
-density of the held-out rows. What is tried was written down before any of it was run.
+density of the held-out rows. What is tried was written down beforehand, and then shortened for time: VIFA from 16 to
+12 trials, descent by a second rate, 0.001, which had not been the best for any of the 29 splits searched until then.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import math
 import time
@@ -21,12 +21,13 @@ from sklearn.linear_model import BayesianRidge
 from experiments.deep.predictors import MODELS, Problem, fit_all
 from gaussfold.deep.search import LogUniform, random_search
 
-TRIALS, EPOCHS = 16, 120.0
+TRIALS, EPOCHS = 12, 120.0
 SPACE = {"noise": LogUniform(0.02, 1.0), "precision": LogUniform(0.01, 10.0), "rate": LogUniform(0.01, 0.02)}
 """Prior and rate as in the thesis; the noise in units of the targets' spread, from a fiftieth of it to all of it."""
 
-GRID = {"epochs": (60, 240), "rate": (1e-3, 3e-3), "decay": (1e-5, 1e-4, 1e-3)}
-"""Descent: a short and a long training, Adam's usual rate and three times it, weight decays λ = αβ⁻¹/N."""
+RATE = 3e-3
+GRID = {"epochs": (60, 240), "decay": (1e-5, 1e-4, 1e-3)}
+"""Descent by Adam: a short and a long training, weight decays λ = αβ⁻¹/N."""
 NOISES = np.geomspace(0.02, 1.0, 30)
 
 
@@ -76,10 +77,7 @@ def descent(X: np.ndarray, y: np.ndarray, seed: int, quick: bool, results: Path 
     folds = [(np.setdiff1d(every, piece), np.sort(piece)) for piece in pieces]
     tried: list[dict[str, Any]] = []
     for epochs in (6, 12) if quick else GRID["epochs"]:
-        settings = [
-            {"epochs": epochs, "rate": rate, "decay": decay, "noise": 1.0}
-            for rate, decay in itertools.product(GRID["rate"], GRID["decay"])
-        ]
+        settings = [{"epochs": epochs, "rate": RATE, "decay": decay, "noise": 1.0} for decay in GRID["decay"]]
         problems = [Problem(*_first((X[part], y[part]), held, len(y)), 1.0) for _ in settings for part, _ in folds]
         repeated = [each for each in settings for _ in folds]
         fits = fit_all("SWAG", "NN", problems, repeated, [seed] * len(problems))
