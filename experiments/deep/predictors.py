@@ -97,23 +97,19 @@ def slang(model: Model, problem: Problem, settings: Settings, seed: int) -> Any:
 
 
 def swag(model: Model, problem: Problem, settings: Settings, seed: int) -> Any:
-    """Adam with a constant rate; the last sixth of the training is collected, about as many samples in each."""
-    return deep.SWAG(
-        model.log_likelihood,
-        problem.start(model, seed),
-        rank=10,
-        every=max(1, settings["epochs"] * 8 // 60),
-        **_descent(problem, settings, seed),
-    )
+    """The Gaussian of the samples of a descent."""
+    return deep.SWAG(model.log_likelihood, problem.start(model, seed), rank=10, **_descent(problem, settings, seed))
 
 
 def factor_analysis(model: Model, problem: Problem, settings: Settings, seed: int) -> Any:
-    """Factor analysis of all iterates of the same last sixth."""
-    start = problem.start(model, seed)
-    return deep.FactorIterates(model.log_likelihood, start, rank=5, every=1, **_descent(problem, settings, seed))
+    """Factor analysis of the same samples."""
+    return deep.FactorIterates(
+        model.log_likelihood, problem.start(model, seed), rank=5, **_descent(problem, settings, seed)
+    )
 
 
 def _descent(problem: Problem, settings: Settings, seed: int) -> dict[str, Any]:
+    """Adam with a constant rate; the last sixth of the training is collected, about as many samples in each."""
     rows = len(problem.train.y)
     return {
         "prior_precision": settings["decay"] * rows / problem.noise**2,  # a weight decay in units of the noise
@@ -121,6 +117,7 @@ def _descent(problem: Problem, settings: Settings, seed: int) -> dict[str, Any]:
         "optimizer": "adam",
         "learning_rate": settings["rate"],
         "burn_in": settings["epochs"] * 5 // 6 * (rows // 10),
+        "every": max(1, settings["epochs"] * 8 // 60),
         "seed": seed,
     }
 
