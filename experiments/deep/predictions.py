@@ -23,11 +23,11 @@ from experiments.registry import Context, Result
 
 COLUMNS = {
     "VIFA-NN": "variational",
-    "SLANG-NN": "variational",
     "SWAG-NN": "descent",
     "online FA-NN": "descent",
     "L-RVGA-NN": "variational",
     "VIFA-LR": "evidence",
+    "SLANG-NN": "variational",
 }
 """Each posterior and whose settings it takes."""
 

@@ -126,7 +126,8 @@ def one_pass(model: Model, problem: Problem, settings: Settings, seed: int) -> A
     """L-RVGA: every row once, no learning rate; returns the posterior.
 
     Its prior is centred on the first weights. For the network it is ten times narrower than N(0, 1), and not searched:
-    a wide prior makes one pass linearise where nothing is known yet. None where the factorisation fails.
+    a wide prior makes one pass linearise where nothing is known yet. None where the factorisation fails or the networks
+    overflow.
     """
     std = 0.1 if model is MODELS["NN"] else settings["precision"] ** -0.5
     method = deep.LRVGA(
@@ -142,7 +143,7 @@ def one_pass(model: Model, problem: Problem, settings: Settings, seed: int) -> A
     order = np.random.default_rng([seed, 3]).permutation(len(problem.train.y))
     try:
         return method.fit(problem.train.X[order], problem.train.y[order])
-    except np.linalg.LinAlgError:
+    except (np.linalg.LinAlgError, ValueError):  # ValueError: the networks overflow
         return None
 
 
