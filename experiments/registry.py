@@ -117,7 +117,7 @@ _LOWRANK = {
     "lrvga-table3": ("L-RVGA table 3: ensemble sampling", "regressions:table3"),
     "lrvga-full-rank": ("L-RVGA with p = d: KL by inner loops and by cost", "loops:full_rank"),
     "lrvga-cost": ("Projections: error against cost", "regressions:cost"),
-    "thesis-fig4.1": ("Thesis figures 4.1, B.1 and tables B.1, B.2: streaming factor analysis", "covariances:thesis"),
+    "thesis-fig4.1": ("Thesis figures 4.1, B.1 and tables B.1, B.2: streaming factor analysis", "streams:fig41"),
 }
 EXPERIMENTS |= {name: Experiment(name, title, f"experiments.lowrank.{to}") for name, (title, to) in _LOWRANK.items()}
 

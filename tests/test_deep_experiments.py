@@ -115,6 +115,26 @@ def test_gallery_table_51_and_b6():
         assert (np.array(row["mean"]) <= bound).all()
 
 
+def test_gallery_chose_its_averages_on_other_data():
+    plane, ridge = gallery("thesis-fig5.1"), gallery("thesis-fig5.2")
+    rate, power = plane["chosen_rate_of_F_and_power"]
+    tried = plane["wasserstein_on_other_planes"]
+    assert tried[f"rate of F {rate}, power {power:g}"] == min(tried.values())
+    for row in ridge["data_sets"].values():
+        tried = row["wasserstein_on_the_validation_half"]
+        assert tried[f"power {row['chosen_power']:g}"] == min(tried.values())
+
+
+def test_gallery_tables_b1_b2():
+    """The default is at or below the thesis's online EM in both distances, for all six spectra."""
+    numbers = gallery("thesis-fig4.1")
+    cases = [value for key, value in numbers.items() if key.startswith("D=")]
+    assert len(cases) == 6
+    for case in cases:
+        for metric in ("distance", "wasserstein"):
+            assert case[metric]["recursive"][-1] <= case[f"{metric}_thesis"]["online EM"]
+
+
 def test_gallery_table_b3():
     numbers = gallery("thesis-figB.2")
     assert numbers["least_covariance_distance_of_swag_and_of_all_iterates"] >= 0.5

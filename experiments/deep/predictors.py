@@ -1,8 +1,8 @@
-"""One way to fit each posterior to a regression problem, with the noise and the prior precision given."""
+"""One way to fit each posterior to a regression problem, with the noise and the other settings given."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,6 +49,10 @@ class Problem:
         inputs = np.column_stack([(X - self.shift) / self.scale, np.full(len(X), 1.0 / self.noise)])
         return Scaled(inputs.astype(np.float32), ((y - self.centre) / self.unit / self.noise).astype(np.float32))
 
+    def start(self, model: Model, seed: int) -> Any:
+        """The first weights."""
+        return model.params(self.train.X.shape[1] - 1, seed)
+
     def score(self, posterior: Any, apply: Any, X: np.ndarray, y: np.ndarray, samples: int = 100) -> np.ndarray:
         """Negative log predictive density and squared error of each row, in the targets' own units: (B.7), (B.8)."""
         inputs, targets = self.scaled(X, y)
@@ -57,27 +61,31 @@ class Problem:
         return np.array([np.log(unit) - found.log_prob(targets), (unit * (found.mean - targets)) ** 2])
 
 
-def vifa(model: Model, problem: Problem, precision: float, seed: int) -> Any:
+Settings = Mapping[str, Any]
+"""``noise``, and ``precision`` and ``rate`` (VIFA), or ``epochs``, ``rate`` and ``decay`` (descent)."""
+
+
+def vifa(model: Model, problem: Problem, settings: Settings, seed: int) -> Any:
     """The thesis's settings: K = 1, M = 10, L = 4, Adam; to be trained for 120 epochs."""
     return deep.VIFA(
         model.log_likelihood,
-        model.params(problem.train.X.shape[1] - 1, seed),
+        problem.start(model, seed),
         rank=1,
-        prior_precision=precision,
+        prior_precision=settings["precision"],
         n_samples=4,
         batch_size=10,
-        learning_rate=0.01,
+        learning_rate=settings["rate"],
         seed=seed,
     )
 
 
-def slang(model: Model, problem: Problem, precision: float, seed: int) -> Any:
+def slang(model: Model, problem: Problem, settings: Settings, seed: int) -> Any:
     """K = 1, two networks a step, batches of 32; the Gauss-Newton matrix in place of squared gradients."""
     return deep.SLANG(
         model.log_likelihood,
-        model.params(problem.train.X.shape[1] - 1, seed),
+        problem.start(model, seed),
         rank=1,
-        prior_precision=precision,
+        prior_precision=settings["precision"],
         n_samples=2,
         batch_size=32,
         learning_rate=0.02,
@@ -88,39 +96,44 @@ def slang(model: Model, problem: Problem, precision: float, seed: int) -> Any:
     )
 
 
-def iterates(model: Model, problem: Problem, precision: float, seed: int, *, analysis: bool = False) -> Any:
-    """SWAG, or the factor analysis of all samples: 50 epochs of training, 10 of collecting every eighth iterate."""
-    options = {
-        "prior_precision": precision,
+def swag(model: Model, problem: Problem, settings: Settings, seed: int) -> Any:
+    """The Gaussian of the samples of a descent."""
+    return deep.SWAG(model.log_likelihood, problem.start(model, seed), rank=10, **_descent(problem, settings, seed))
+
+
+def factor_analysis(model: Model, problem: Problem, settings: Settings, seed: int) -> Any:
+    """Factor analysis of the same samples."""
+    return deep.FactorIterates(
+        model.log_likelihood, problem.start(model, seed), rank=5, **_descent(problem, settings, seed)
+    )
+
+
+def _descent(problem: Problem, settings: Settings, seed: int) -> dict[str, Any]:
+    """Adam with a constant rate; the last sixth of the training is collected, about as many samples in each."""
+    rows = len(problem.train.y)
+    return {
+        "prior_precision": settings["decay"] * rows / problem.noise**2,  # a weight decay in units of the noise
         "batch_size": 10,
         "optimizer": "adam",
-        "learning_rate": 3e-3,
-        "burn_in": 50 * (len(problem.train.y) // 10),
-        "every": 8,
+        "learning_rate": settings["rate"],
+        "burn_in": settings["epochs"] * 5 // 6 * (rows // 10),
+        "every": max(1, settings["epochs"] * 8 // 60),
         "seed": seed,
     }
-    params = model.params(problem.train.X.shape[1] - 1, seed)
-    if analysis:
-        return deep.FactorIterates(model.log_likelihood, params, rank=5, **options)
-    return deep.SWAG(model.log_likelihood, params, rank=10, **options)
 
 
-def factor_analysis(model: Model, problem: Problem, precision: float, seed: int) -> Any:
-    """Factor analysis of all iterates."""
-    return iterates(model, problem, precision, seed, analysis=True)
-
-
-def one_pass(model: Model, problem: Problem, precision: float, seed: int) -> Any:
+def one_pass(model: Model, problem: Problem, settings: Settings, seed: int) -> Any:
     """L-RVGA: every row once, no learning rate; returns the posterior.
 
     Its prior is centred on the first weights. For the network it is ten times narrower than N(0, 1), and not searched:
-    a wide prior makes one pass linearise where nothing is known yet. None where the factorisation fails.
+    a wide prior makes one pass linearise where nothing is known yet. None where the factorisation fails or the networks
+    overflow.
     """
-    std = 0.1 if model is MODELS["NN"] else precision**-0.5
+    std = 0.1 if model is MODELS["NN"] else settings["precision"] ** -0.5
     method = deep.LRVGA(
         model.apply,
         UNIT,
-        model.params(problem.train.X.shape[1] - 1, seed),
+        problem.start(model, seed),
         rank=10,
         prior_std=std,
         n_samples=10,
@@ -130,32 +143,38 @@ def one_pass(model: Model, problem: Problem, precision: float, seed: int) -> Any
     order = np.random.default_rng([seed, 3]).permutation(len(problem.train.y))
     try:
         return method.fit(problem.train.X[order], problem.train.y[order])
-    except np.linalg.LinAlgError:
+    except (np.linalg.LinAlgError, ValueError):  # ValueError: the networks overflow
         return None
 
 
-MAKERS: dict[str, tuple[Callable[[Model, Problem, float, int], Any], float]] = {
+MAKERS: dict[str, tuple[Callable[[Model, Problem, Settings, int], Any], float | None]] = {
     "VIFA": (vifa, 120.0),
     "SLANG": (slang, 40.0),
-    "SWAG": (iterates, 60.0),
-    "online FA": (factor_analysis, 60.0),
+    "SWAG": (swag, None),
+    "online FA": (factor_analysis, None),
 }
-"""How each is made, and for how many epochs it is trained."""
+"""How each is made, and for how many epochs it is trained; None: as its settings say."""
 
 
 def fit_all(
     name: str,
     kind: str,
     problems: Sequence[Problem],
-    precisions: Sequence[float],
+    settings: Sequence[Settings],
     seeds: Sequence[int],
     epochs: float | None = None,
 ) -> list[Any]:
-    """Posteriors of one method on several problems of one size, side by side."""
+    """Posteriors of one method on several problems of one size, side by side; None where one failed."""
     model = MODELS[kind]
-    each = list(zip(problems, precisions, seeds, strict=True))
     if name == "L-RVGA":
-        return [one_pass(model, *given) for given in each]
+        return [one_pass(model, *given) for given in zip(problems, settings, seeds, strict=True)]
     make, usual = MAKERS[name]
-    data = [tuple(problem.train) for problem in problems]
-    return deep.fit_together([make(model, *given) for given in each], data, epochs=epochs or usual, progress=False)
+    lengths = [epochs or usual or float(each["epochs"]) for each in settings]
+    found: dict[int, Any] = {}
+    for length in dict.fromkeys(lengths):
+        numbers = [number for number, each in enumerate(lengths) if each == length]
+        methods = [make(model, problems[number], settings[number], seeds[number]) for number in numbers]
+        data = [tuple(problems[number].train) for number in numbers]
+        fits = deep.fit_together(methods, data, epochs=length, progress=False)
+        found |= dict(zip(numbers, fits, strict=True))
+    return [found[number] for number in range(len(settings))]

@@ -1,4 +1,4 @@
-"""Streaming covariances: lrvga figure 1, thesis figures 4.1 and B.1 with tables B.1 and B.2."""
+"""Streaming covariances: lrvga figure 1."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.utils.extmath import randomized_svd
 
 import gaussfold as gf
 from experiments import style
-from experiments.lowrank.problems import covariance_data, factor_model
+from experiments.lowrank.problems import covariance_data
 from experiments.registry import Context, Result
 
 MODELS: dict[str, tuple[str, str, Any, dict[str, Any]]] = {
@@ -24,10 +24,6 @@ MODELS: dict[str, tuple[str, str, Any, dict[str, Any]]] = {
     ),
     "online": ("online EM, γ = t^-0.6, averaged", style.VERMILION, (0, (5, 1.5, 1, 1.5)), {"method": "online-em"}),
 }
-THESIS_EM = {
-    (100, 10): 0.0399, (100, 100): 0.0613, (100, 1000): 0.1767,
-    (1000, 10): 0.0207, (1000, 100): 0.0238, (1000, 1000): 0.0501,
-}  # fmt: skip
 
 
 def kl(model: np.ndarray, S: np.ndarray) -> float:
@@ -99,66 +95,3 @@ def randomised_svd(S: np.ndarray, p: int) -> np.ndarray:
     vectors, values, _ = randomized_svd(S, p, random_state=0)
     low = (vectors * values) @ vectors.T
     return np.asarray(low + np.diag(np.maximum(np.diag(S - low), 1e-3 * np.diag(S))))
-
-
-def thesis(context: Context) -> Result:
-    """Distance to the true covariance as rows come (figure 4.1, B.1), and its end (tables B.1, B.2)."""
-    cases = (
-        [(40, 10.0), (40, 1000.0)]
-        if context.quick
-        else [(d, top) for d in (100, 1000) for top in (10.0, 100.0, 1000.0)]
-    )
-    total, seeds = (3000, 1) if context.quick else (100_000, 3)
-    steps = np.unique(np.geomspace(300, total, 4 if context.quick else 8).astype(int))
-    models: dict[str, dict[str, Any]] = {
-        "recursive": {},
-        "online": {"method": "online-em"},
-        "thesis em": {"method": "online-em", "step": "average", "prior_count": 0},
-        "gradient": {"method": "gradient"},
-    }
-    colors = {"recursive": style.BLUE, "online": style.VERMILION, "thesis em": style.ORANGE, "gradient": style.GREEN}
-    figure = style.canvas(11.0, 3.6 * ((len(cases) + 1) // 2))
-    axes = figure.subplots((len(cases) + 1) // 2, 2, squeeze=False).ravel()
-    numbers: dict[str, Any] = {}
-    for ax, (d, top) in zip(axes, context.track(cases, "spectra"), strict=True):
-        chosen = models if d <= 100 else {key: models[key] for key in ("recursive", "online")}
-        found = {key: np.zeros((seeds, len(steps))) for key in chosen}
-        wasserstein = {key: [0.0] * seeds for key in chosen}
-        for seed in range(seeds):
-            rng = np.random.default_rng(seed)
-            c, F, psi = factor_model(rng, d, 10, top)
-            truth = F @ F.T + np.diag(psi)
-            fits = {key: gf.StreamingFactorAnalysis(10, random_state=100 + seed, **models[key]) for key in chosen}
-            seen = 0
-            for k, step in enumerate(steps):
-                while seen < step:
-                    n = min(5000, step - seen)
-                    X = c + rng.standard_normal((n, 10)) @ F.T + np.sqrt(psi) * rng.standard_normal((n, d))
-                    for fit in fits.values():
-                        fit.partial_fit(X)
-                    seen += n
-                for key, fit in fits.items():
-                    found[key][seed, k] = np.linalg.norm(fit.get_covariance() - truth) / np.linalg.norm(truth)
-            for key, fit in fits.items():
-                wasserstein[key][seed] = _wasserstein(fit.mean_, fit.get_covariance(), c, truth) / d
-        for key, values in found.items():
-            ax.plot(steps, values.mean(axis=0), color=colors[key], label=key)
-        if (d, int(top)) in THESIS_EM and total == 100_000:
-            ax.plot(total, THESIS_EM[d, int(top)], "k*", ms=9, label="thesis, online EM")
-        ax.set(title=f"D = {d}, spectrum [1, {top:g}]", xscale="log", yscale="log")
-        ax.set(xlabel="rows seen", ylabel="relative distance")
-        numbers[f"D={d} [1,{top:g}]"] = {
-            "steps": steps,
-            "distance": {key: values.mean(axis=0) for key, values in found.items()},
-            "wasserstein": {key: float(np.mean(values)) for key, values in wasserstein.items()},
-            "thesis_online_em": THESIS_EM.get((d, int(top))),
-        }
-    axes[0].legend()
-    return Result(figure, numbers)
-
-
-def _wasserstein(m1: np.ndarray, S1: np.ndarray, m2: np.ndarray, S2: np.ndarray) -> float:
-    values, vectors = np.linalg.eigh(S2)
-    root = (vectors * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
-    middle = np.sqrt(np.maximum(np.linalg.eigvalsh(root @ S1 @ root), 0.0)).sum()
-    return float(np.sqrt(max(np.sum((m1 - m2) ** 2) + np.trace(S1) + np.trace(S2) - 2.0 * middle, 0.0)))

@@ -136,3 +136,22 @@ def test_bad_spaces_and_files(tmp_path):
     path.write_text("nonsense\n")
     with pytest.raises(ValueError, match="line 1 of"):
         random_search(log_density, SPACE, Y, trials=1, folds=2, results=path)
+
+
+def test_several_trials_at_once_are_the_same_search(tmp_path):
+    sizes = []
+
+    def several(settings, trains, held_outs):
+        sizes.append(len(settings))
+        folds = list(zip(trains, held_outs, strict=True))
+        return [[log_density(each, *fold) for fold in folds] for each in settings]
+
+    options = {"trials": 7, "folds": 3, "seed": 5}
+    single = random_search(log_density, SPACE, Y, **options)
+    path = tmp_path / "search.jsonl"
+    random_search(several, SPACE, Y, together=True, at_once=2, results=path, **(options | {"trials": 3}))
+    found = random_search(several, SPACE, Y, together=True, at_once=3, results=path, **options)
+    assert sizes == [2, 1, 3, 1]
+    assert [(t.settings, t.scores) for t in found.trials] == [(t.settings, t.scores) for t in single.trials]
+    with pytest.raises(ValueError, match=r"at_once=2: .* together=True"):
+        random_search(log_density, SPACE, Y, at_once=2)

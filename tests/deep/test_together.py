@@ -1,5 +1,6 @@
 """Several trainings in one compiled loop."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -36,3 +37,33 @@ def test_what_cannot_train_side_by_side():
     other = gf.deep.VIFA(LINEAR, start(), rank=2)
     with pytest.raises(ValueError, match="differ in more than numbers"):
         gf.deep.fit_together([two[0], other], [(X, Y), (X, Y)])
+
+
+def troubled(params, batch):
+    """NaN for a batch with a row that is marked."""
+    X, y, bad = batch
+    return jnp.where(bad.any(), jnp.nan, LINEAR(params, (X, y)).sum())
+
+
+def test_bad_steps_collect_nothing_and_a_failure_does_not_disturb_the_others():
+    def swag():
+        return gf.deep.SWAG(
+            troubled, start(), 2, ALPHA, batch_size=20, learning_rate=0.05, burn_in=7, every=2, max_bad_steps=4
+        )
+
+    good, one, rest = np.zeros(60, bool), np.arange(60) == 7, np.ones(60, bool)
+    methods = [swag() for _ in range(3)]
+    found = gf.deep.fit_together(methods, [(X, Y, marked) for marked in (good, rest, one)], steps=61)
+    assert found[1] is None
+    assert (methods[1].steps, methods[1].skipped, methods[1].collected) == (4, 4, 0)
+    for number, marked in ((0, good), (2, one)):
+        alone = swag()
+        np.testing.assert_allclose(
+            found[number].belief.mean, alone.fit((X, Y, marked), steps=61).belief.mean, rtol=1e-5
+        )
+        np.testing.assert_allclose(found[number].belief.psi, alone.posterior.belief.psi, rtol=1e-3)
+        assert methods[number].collected == alone.collected
+    due = np.arange(61) >= 7
+    due &= (np.arange(61) - 6) % 2 == 0
+    assert methods[0].collected == due.sum()
+    assert methods[2].collected == (due & np.isfinite(methods[2].losses)).sum() < due.sum()

@@ -58,11 +58,12 @@ class DescentProgram:
             old = jax.tree.map(lambda a: jnp.where(number == inner["window"]["number"], a, 0), inner["window"])
             window = {"window": {"number": number, "count": old["count"] + 1, "sum": old["sum"] + after}}
             sample = window["window"]["sum"] / window["window"]["count"]
-        due = (position > 0) & (position % self.every == 0)
+        finite = ok & jnp.isfinite(value)
+        due = (position > 0) & (position % self.every == 0) & finite
         slot = jnp.where(due, inner["emitted"] % len(inner["buffer"]), 0)
         buffer = inner["buffer"].at[slot].set(jnp.where(due, sample, inner["buffer"][slot]))
         new = {"theta": after, "optimizer": memory, "buffer": buffer, "emitted": inner["emitted"] + due}
-        return new | window, value, ok & jnp.isfinite(value)
+        return new | window, value, finite
 
 
 class SGDIterates(Method):
@@ -160,9 +161,8 @@ class SGDIterates(Method):
         emitted = int(inner["emitted"])
         if emitted == self._taken:
             return
-        buffer = np.asarray(inner["buffer"], dtype=np.float64)
-        fresh = buffer[np.arange(self._taken, emitted) % self._slots]
-        self._take(fresh)
+        fresh = np.asarray(inner["buffer"])[np.arange(self._taken, emitted) % self._slots]
+        self._take(fresh.astype(np.float64))
         self._taken = emitted
 
     def _take(self, samples: Array) -> None:

@@ -102,6 +102,7 @@ def random_search(
     trials: int = 30,
     folds: int = 5,
     together: bool = False,
+    at_once: int = 1,
     seed: int = 0,
     results: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
@@ -122,6 +123,9 @@ def random_search(
     together
         Call ``evaluate(settings, trains, held_outs)`` once per trial, with the lists of all folds; it returns one
         score, or one array of log probabilities, per fold. For :func:`gaussfold.deep.fit_together`.
+    at_once
+        With ``together``, so many trials in one call: ``evaluate(list of settings, trains, held_outs)`` returns what
+        ``together`` asks for, once per trial.
     results
         A file of JSON lines: finished trials are read from it, new ones are added to it.
     progress
@@ -139,6 +143,9 @@ def random_search(
     1.7
     """
     count, parts = whole("trials", trials), whole("folds", folds, least=2)
+    if whole("at_once", at_once) > 1 and not together:
+        msg = f"at_once={at_once}: several trials in one call need together=True"
+        raise ValueError(msg)
     _, rows = check_data(data)
     if parts > rows:
         msg = f"folds={parts}: the data have {rows} rows; at most so many folds are possible"
@@ -149,11 +156,12 @@ def random_search(
     parted = _parted(arrays, np.array_split(np.random.default_rng([seed, 0]).permutation(rows), parts))
     bar = Progress("search", count, len(done), progress)
     try:
-        for number in range(len(done), count):
-            look = evaluate if together else partial(_one_by_one, evaluate)
-            trial = _try(look, number, _draw(space, seed, number), parted)
-            done.append(trial)
-            _append(results, trial)
+        look = _several(evaluate, together, at_once)
+        for first in range(len(done), count, at_once):
+            numbers = range(first, min(first + at_once, count))
+            for trial in _try(look, {number: _draw(space, seed, number) for number in numbers}, parted):
+                done.append(trial)
+                _append(results, trial)
             best = Search(tuple(done)).best
             bar.show(len(done), f"best {best.score:.4f} (trial {best.number})")
     finally:
@@ -183,15 +191,27 @@ def _one_by_one(evaluate: Evaluate, settings: Settings, trains: list[Any], held_
     return scores
 
 
-def _try(evaluate: Evaluate, number: int, settings: Settings, parted: list[tuple[Any, Any]]) -> Trial:
+def _several(evaluate: Any, together: bool, at_once: int) -> Any:
+    """What to call with a list of settings and the lists of all folds."""
+    if at_once > 1:
+        return evaluate
+    look = evaluate if together else partial(_one_by_one, evaluate)
+    return lambda settings, trains, held_outs: [look(each, trains, held_outs) for each in settings]
+
+
+def _try(evaluate: Any, settings: dict[int, Settings], parted: list[tuple[Any, Any]]) -> list[Trial]:
     started, error = time.perf_counter(), None
+    trains, held_outs = ([pair[part] for pair in parted] for part in (0, 1))
     try:
-        found = evaluate(dict(settings), [train for train, _ in parted], [held_out for _, held_out in parted])
-        scores = [float(np.mean(score)) for score in found]
+        found = evaluate([dict(each) for each in settings.values()], trains, held_outs)
+        scores = [[float(np.mean(score)) for score in each] for each in found]
     except TrainingError as failure:
-        scores, error = [-math.inf], str(failure)
-    finite = tuple(score if math.isfinite(score) else -math.inf for score in scores)
-    return Trial(number, settings, finite, time.perf_counter() - started, error)
+        scores, error = [[-math.inf]] * len(settings), str(failure)
+    seconds = (time.perf_counter() - started) / len(settings)
+    return [
+        Trial(number, each, tuple(s if math.isfinite(s) else -math.inf for s in row), seconds, error)
+        for (number, each), row in zip(settings.items(), scores, strict=True)
+    ]
 
 
 def _append(results: str | os.PathLike[str] | None, trial: Trial) -> None:

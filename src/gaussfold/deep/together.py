@@ -17,12 +17,25 @@ from gaussfold.deep.posterior import Posterior
 from gaussfold.deep.training import Program, State
 
 
-@partial(jax.jit, static_argnums=(0,))
+@partial(jax.jit, static_argnums=(0,), donate_argnums=(1,))
 def _run(
     program: Program, states: State, hypers: Any, data: Any, rows: Any, count: Any, limit: Any
 ) -> tuple[State, Any]:
-    one = partial(training.chunk, program, False)
-    return jax.vmap(one, in_axes=(0, 0, 0, 0, None, None))(states, hypers, data, rows, count, limit)  # type: ignore[no-any-return]
+    def one(state: State, hyper: Any, data: Any, index: Any) -> tuple[State, Any]:
+        drawn = program.draw(hyper, state["step"])
+        return training.advance(program, state, hyper, data, index, drawn, limit)
+
+    def body(carry: tuple[Any, State, Any]) -> tuple[Any, State, Any]:
+        i, now, losses = carry
+        after, loss = jax.vmap(one)(now, hypers, data, rows[:, i])
+        return i + 1, after, losses.at[:, i].set(loss)
+
+    def going(carry: tuple[Any, State, Any]) -> Any:
+        # one condition for all: a loop of its own for each would copy every variable at every step
+        return (carry[0] < count) & (carry[1]["failed"] < 0).any()
+
+    _, after, losses = jax.lax.while_loop(going, body, (0, states, training.no_losses(rows.shape[:2])))
+    return after, losses
 
 
 def fit_together(

@@ -41,6 +41,44 @@ def start(inner: Any) -> State:
     return counts | {"failed": jnp.full((), -1, dtype=jnp.int32), "inner": jax.tree.map(jnp.copy, inner)}
 
 
+def advance(
+    program: Program, now: State, hyper: Any, data: Any, index: Any, drawn: Any, limit: Any
+) -> tuple[State, Any]:
+    """One step with the rows ``index`` (batches, rows); returns the state and the loss, NaN for a step that is skipped.
+
+    A training that has failed stands still, so that it can be one of several side by side.
+    """
+    batches = jax.tree.map(lambda a: a[index], data)
+    inner, loss, finite = program.step(now["inner"], hyper, batches, drawn, now["step"])
+    going = now["failed"] < 0
+    ok = finite & going
+    bad = jnp.where(ok, 0, now["bad"] + going)
+    after = {
+        "step": now["step"] + going,
+        "skipped": now["skipped"] + (going & ~finite),
+        "bad": bad,
+        "failed": jnp.where(going & (bad >= limit), now["step"], now["failed"]),
+        "inner": _chosen(ok, inner, now["inner"]),
+    }
+    return after, jnp.where(ok, loss, jnp.nan).astype(jnp.result_type(float))
+
+
+def _chosen(ok: Any, new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
+    """The new variables if the step counts, else the old ones; a buffer as it is, since choosing would copy all of it.
+
+    Into its buffer a program writes finite steps only, and counts them elsewhere.
+    """
+    return {
+        name: part if name == "buffer" else jax.tree.map(partial(jnp.where, ok), part, old[name])
+        for name, part in new.items()
+    }
+
+
+def no_losses(shape: tuple[int, ...]) -> Any:
+    """Losses of steps that have not been taken."""
+    return jnp.full(shape, jnp.nan, jnp.result_type(float))
+
+
 def chunk(
     program: Program, early: bool, state: State, hyper: Any, data: Any, rows: Any, count: Any, limit: Any
 ) -> tuple[State, Any]:
@@ -56,25 +94,13 @@ def chunk(
         now, losses = carry
         i = now["step"] - first
         drawn = jax.tree.map(lambda a: a[i], draws) if early else program.draw(hyper, now["step"])
-        index = rows[i]
-        batches = jax.tree.map(lambda a: a[index], data)
-        inner, loss, ok = program.step(now["inner"], hyper, batches, drawn, now["step"])
-        kept = jax.tree.map(lambda new, old: jnp.where(ok, new, old), inner, now["inner"])
-        bad = jnp.where(ok, 0, now["bad"] + 1)
-        after = {
-            "step": now["step"] + 1,
-            "skipped": now["skipped"] + (1 - ok.astype(jnp.int32)),
-            "bad": bad,
-            "failed": jnp.where(bad >= limit, now["step"], now["failed"]),
-            "inner": kept,
-        }
-        return after, losses.at[i].set(jnp.where(ok, loss, jnp.nan).astype(losses.dtype))
+        after, loss = advance(program, now, hyper, data, rows[i], drawn, limit)
+        return after, losses.at[i].set(loss)
 
     def going(carry: tuple[State, Any]) -> Any:
         return (carry[0]["step"] - first < count) & (carry[0]["failed"] < 0)
 
-    dtype = jnp.result_type(float)
-    return jax.lax.while_loop(going, body, (state, jnp.full(rows.shape[0], jnp.nan, dtype)))  # type: ignore[no-any-return]
+    return jax.lax.while_loop(going, body, (state, no_losses(rows.shape[:1])))  # type: ignore[no-any-return]
 
 
 run_chunk = partial(jax.jit, static_argnums=(0, 1), donate_argnums=(2,))(chunk)
