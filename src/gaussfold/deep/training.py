@@ -31,7 +31,10 @@ class Program(Protocol):
         ...
 
     def step(self, inner: Any, hyper: Any, batches: Any, draws: Any, step: Any) -> tuple[Any, Any, Any]:
-        """New variables, the loss before the step, and whether the step is finite."""
+        """New variables, the loss before the step, and whether the step is finite: if not, variables are the old ones.
+
+        A program that knows before it moves can so move in place; others end with :func:`kept`.
+        """
         ...
 
 
@@ -39,6 +42,11 @@ def start(inner: Any) -> State:
     """The state before the first step, in memory of its own: a chunk takes the memory of the state it starts from."""
     counts = {name: jnp.zeros((), dtype=jnp.int32) for name in ("step", "skipped", "bad")}
     return counts | {"failed": jnp.full((), -1, dtype=jnp.int32), "inner": jax.tree.map(jnp.copy, inner)}
+
+
+def kept(ok: Any, new: Any, old: Any) -> Any:
+    """The new tree, or the old one after a step that is not finite."""
+    return jax.tree.map(lambda after, before: jnp.where(ok, after, before), new, old)
 
 
 def chunk(
@@ -57,16 +65,15 @@ def chunk(
         i = now["step"] - first
         drawn = jax.tree.map(lambda a: a[i], draws) if early else program.draw(hyper, now["step"])
         index = rows[i]
-        batches = jax.tree.map(lambda a: a[index], data)
+        batches = jax.tree.map(lambda a: a.at[index].get(mode="promise_in_bounds"), data)
         inner, loss, ok = program.step(now["inner"], hyper, batches, drawn, now["step"])
-        kept = jax.tree.map(lambda new, old: jnp.where(ok, new, old), inner, now["inner"])
         bad = jnp.where(ok, 0, now["bad"] + 1)
         after = {
             "step": now["step"] + 1,
             "skipped": now["skipped"] + (1 - ok.astype(jnp.int32)),
             "bad": bad,
             "failed": jnp.where(bad >= limit, now["step"], now["failed"]),
-            "inner": kept,
+            "inner": inner,
         }
         return after, losses.at[i].set(jnp.where(ok, loss, jnp.nan).astype(losses.dtype))
 
