@@ -12,7 +12,7 @@ pytest.importorskip("matplotlib")
 
 import jax
 from experiments.cli import main
-from experiments.deep import digits, networks, predictions, problems
+from experiments.deep import networks, predictions, problems, scores
 from experiments.deep.predictors import MODELS, Problem
 from scipy.stats import norm
 
@@ -78,12 +78,12 @@ def test_networks_see_rows_one_by_one(name):
 
 def test_measures_of_classification():
     p = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.6, 0.4]])
-    found = digits.scores(p, np.array([0, 1, 1, 0]))
+    found = scores.scores(p, np.array([0, 1, 1, 0]))
     assert found["error"] == 0.25
     assert found["log_loss"] == pytest.approx(-np.log([0.9, 0.4, 0.8, 0.6]).mean())
     assert found["calibration_error"] == pytest.approx(0.25 * (0.1 + 2 * abs(0.5 - 0.6) + 0.2))
-    assert digits.auroc(np.array([0.1, 0.2, 0.6]), np.array([0.5, 0.9])) == pytest.approx(5 / 6)
-    assert digits.entropy(np.full((1, 10), 0.1))[0] == pytest.approx(math.log(10.0))
+    assert scores.auroc(np.array([0.1, 0.2, 0.6]), np.array([0.5, 0.9])) == pytest.approx(5 / 6)
+    assert scores.entropy(np.full((1, 10), 0.1))[0] == pytest.approx(math.log(10.0))
 
 
 def test_descent_is_no_sampler(tmp_path):

@@ -97,6 +97,19 @@ def test_a_chunk_that_fails_changes_nothing(block):
     one.partial_fit(X[6:15], y[6:15])
 
 
+def test_a_second_gradient_that_overflows_is_told_and_changes_nothing(monkeypatch):
+    X, y = rows(outputs=2)
+    one = gf.deep.LRVGA(fragile, "poisson", np.zeros(2, "f"), **(OPTIONS | {"rank": 2}))
+    one.partial_fit(X[:6], y[:6])
+    before = one.state()
+    endless = lambda *_: jnp.full(2, jnp.inf)  # noqa: E731
+    monkeypatch.setattr("gaussfold.deep.extragradient.look_at_gradient", endless)
+    with pytest.raises(ValueError, match="apply: NaN or infinity at row 0"):
+        one.partial_fit(X[6:7], y[6:7])
+    for name, array in before.items():
+        np.testing.assert_array_equal(array, one.state()[name])
+
+
 @pytest.mark.parametrize(
     ("arguments", "match"),
     [

@@ -8,7 +8,8 @@ import pytest
 import gaussfold as gf
 from gaussfold.deep import objective
 from gaussfold.deep.steps import resolve
-from gaussfold.deep.vifa import GROUPS, VIFAProgram
+from gaussfold.deep.variational import VIFAProgram
+from gaussfold.deep.vifa import GROUPS
 
 D, TOLERANCE = 6, 1e-6
 PRECISION = np.linspace(0.3, 2.0, D)
@@ -25,14 +26,14 @@ def variables(rank, seed=0):
     rng = np.random.default_rng(seed)
     arrays = {
         "mean": rng.standard_normal(D),
-        "factors": rng.standard_normal((D, rank)),
+        "factors": rng.standard_normal((rank, D)),
         "log_psi": rng.standard_normal(D),
     }
     return {name: jnp.asarray(array) for name, array in arrays.items()}
 
 
 def covariance(v):
-    return v["factors"] @ v["factors"].T + jnp.diag(jnp.exp(v["log_psi"]))
+    return v["factors"].T @ v["factors"] + jnp.diag(jnp.exp(v["log_psi"]))
 
 
 def agree(found, expected):
@@ -85,7 +86,7 @@ def test_likelihood_term(rank, shared):
     def exact(v):
         terms = []
         for number in range(4):
-            theta = v["mean"] + v["factors"] @ h[number] + jnp.exp(v["log_psi"]) ** 0.5 * z[number]
+            theta = v["mean"] + v["factors"].T @ h[number] + jnp.exp(v["log_psi"]) ** 0.5 * z[number]
             X, y = (part[0 if shared else number] for part in batches)
             away = (y - network({"v": theta[:2], "w": theta[2:].reshape(2, 2)}, X)) / 0.7
             terms.append(2.5 * (0.5 * away**2 + jnp.log(0.7 * jnp.sqrt(2 * jnp.pi))).sum())
@@ -110,7 +111,7 @@ def test_networks_one_after_the_other_are_the_same(samples, monkeypatch):
     hyper = {"key": jax.random.key_data(jax.random.key(3))}
     look = lambda v: program.likelihood_term(v, batches, program.draw(hyper, 7), 2.5)  # noqa: E731
     together = jax.jit(look)(variables(2))
-    monkeypatch.setattr("gaussfold.deep.vifa._AT_ONCE", 1)
+    monkeypatch.setattr("gaussfold.deep.variational.AT_ONCE", 1)
     apart = jax.jit(lambda v: look(v))(variables(2))  # another function: traced anew
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12), together, apart)
 
@@ -129,7 +130,7 @@ def test_the_objective_is_the_negative_elbo_of_a_linear_model():
     entropy, _ = objective.entropy_term(v)
     prior, _ = objective.prior_term(v, 1 / 0.49, 0.0)
     constant = -0.5 * D - 0.5 * D * np.log(1 / 0.49)
-    belief = gf.FactorGaussian(v["mean"], v["factors"], np.exp(v["log_psi"]))
+    belief = gf.FactorGaussian(v["mean"], v["factors"].T, np.exp(v["log_psi"]))
     prior_belief = gf.FactorGaussian.isotropic(D, 0, std=0.7)
     exact = -gf.metrics.elbo(belief, prior_belief, gf.likelihoods.Gaussian(0.7), X, y)
     np.testing.assert_allclose(float(fit + entropy + prior + constant), exact, rtol=5e-3)

@@ -66,6 +66,6 @@ def test_trajectories(name, digits):
             state, _ = training.run_chunk(program, False, state, hyper, data, rows[update], 1, 1)
             found = state["inner"]["variables"]
             for ours, theirs in (("mean", "c"), ("factors", "F"), ("log_psi", "psi")):
-                value = np.exp(found[ours]) if ours == "log_psi" else np.asarray(found[ours])
+                value = np.exp(found[ours]) if ours == "log_psi" else np.asarray(found[ours]).T
                 np.testing.assert_allclose(value, oracle[f"{digits}_{theirs}"][update], rtol=tolerance, atol=tolerance)
     assert int(state["skipped"]) == 0

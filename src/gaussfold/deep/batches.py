@@ -16,6 +16,8 @@ LogLikelihoodFunction = Callable[[Tree, Any], Any]
 
 _SHUFFLE = 1 << 16
 """Row numbers that are shuffled together."""
+_SHORT = 1 << 12
+"""Up to so many rows, row numbers are shuffled by sorting."""
 
 
 def check_data(data: Any) -> tuple[Any, int]:
@@ -66,8 +68,21 @@ def batch_rows(seed: int, first: int, count: int, rows: int, size: int) -> np.nd
 
 
 def _block(seed: int, block: int, group: int, rows: int) -> np.ndarray:
-    order = np.broadcast_to(np.arange(rows), (group, rows))  # 64 bits: NumPy shuffles them faster than 32
-    return np.random.default_rng([seed, block]).permuted(order, axis=1)
+    """The shuffled row numbers of ``group`` epochs, (group, rows)."""
+    rng = np.random.default_rng([seed, block])
+    if rows > _SHORT:
+        order = np.broadcast_to(np.arange(rows), (group, rows))  # 64 bits: NumPy shuffles them faster than 32
+        return rng.permuted(order, axis=1)
+    # Sorting random numbers that end in the row number is three times faster. At least 20 bits are random, so that one
+    # pair in a million keeps its order.
+    bits = (rows - 1).bit_length()
+    keys = rng.integers(0, 1 << 32, (group, rows), dtype=np.uint32)
+    keys >>= bits
+    keys <<= bits
+    keys |= np.arange(rows, dtype=np.uint32)
+    keys.sort(axis=1)
+    keys &= (1 << bits) - 1
+    return keys
 
 
 def total(function: LogLikelihoodFunction, params: Tree, batch: Any) -> Any:

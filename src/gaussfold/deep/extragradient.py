@@ -77,6 +77,8 @@ def step(
         pull = np.asarray(gradient, dtype=np.float64)
         if scheme.natural:
             pull = pull + (C @ (trial - mean)) @ C
+        if not np.isfinite(pull).all():
+            return None
         fresh = mean + after.covariance_times(pull[None])[0]
     if not np.isfinite(fresh).all():
         return None

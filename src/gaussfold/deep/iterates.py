@@ -16,6 +16,7 @@ import numpy as np
 from gaussfold.deep import steps
 from gaussfold.deep.batches import LogLikelihoodFunction, total
 from gaussfold.deep.method import Method, spread, whole
+from gaussfold.deep.training import kept
 from gaussfold.deep.trees import Layout, Tree
 from gaussfold.types import Array
 
@@ -49,7 +50,12 @@ class DescentProgram:
         theta = inner["theta"]
         value, slope = jax.value_and_grad(loss)(theta)
         rate = {"rates": {"params": jnp.where(step < hyper["burn_in"], *hyper["rates"])}, "max_norm": hyper["max_norm"]}
-        moved, memory, ok = self.optimizer.step({"params": slope}, inner["optimizer"], {"params": theta}, rate, step)
+        gradient = {"params": slope}
+        squares = steps.squares(gradient)
+        ok = jnp.isfinite(value) & jnp.isfinite(squares["params"])
+        shares = self.optimizer.shares(squares, rate) if self.optimizer.clipped else None
+        gradient = steps.scaled(gradient, shares)
+        moved, memory = self.optimizer.step(gradient, inner["optimizer"], {"params": theta}, rate, step)
         after = moved["params"]
         position = step - hyper["burn_in"] + 1
         sample, window = after, {}
@@ -58,12 +64,12 @@ class DescentProgram:
             old = jax.tree.map(lambda a: jnp.where(number == inner["window"]["number"], a, 0), inner["window"])
             window = {"window": {"number": number, "count": old["count"] + 1, "sum": old["sum"] + after}}
             sample = window["window"]["sum"] / window["window"]["count"]
-        finite = ok & jnp.isfinite(value)
-        due = (position > 0) & (position % self.every == 0) & finite
+        due = (position > 0) & (position % self.every == 0) & ok
         slot = jnp.where(due, inner["emitted"] % len(inner["buffer"]), 0)
         buffer = inner["buffer"].at[slot].set(jnp.where(due, sample, inner["buffer"][slot]))
-        new = {"theta": after, "optimizer": memory, "buffer": buffer, "emitted": inner["emitted"] + due}
-        return new | window, value, finite
+        new = {"theta": after, "optimizer": memory, "emitted": inner["emitted"] + due}
+        # The buffer is written by steps that count only: choosing between two would copy it.
+        return kept(ok, new | window, {name: inner[name] for name in new | window}) | {"buffer": buffer}, value, ok
 
 
 class SGDIterates(Method):
@@ -94,7 +100,7 @@ class SGDIterates(Method):
         self.prior_precision = spread("prior_precision", prior_precision, self.layout, above_zero=True)
         self.prior_mean = spread("prior_mean", prior_mean, self.layout)
         self.optimizer = optimizer
-        self._steps, rates = steps.resolve(optimizer, learning_rate, ("params",))
+        self._steps, rates = steps.resolve(optimizer, learning_rate, ("params",), max_grad_norm is not None)
         before = rates if burn_in_rate is None else steps.resolve(optimizer, burn_in_rate, ("params",))[1]
         self._rates = (before["params"], rates["params"])
         self._limit = steps.norm_limit(max_grad_norm)

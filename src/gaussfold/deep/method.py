@@ -24,6 +24,8 @@ class Method:
     """A log likelihood, a tree of parameters, and steps; the parent of VIFA, SLANG and SWAG."""
 
     kind: ClassVar[str]
+    version: ClassVar[int] = 1
+    """Of the arrays in a saved training; see :meth:`_upgraded`."""
 
     def __init__(
         self,
@@ -85,6 +87,10 @@ class Method:
 
     def _recollect(self, arrays: dict[str, np.ndarray]) -> None:
         """Undo :meth:`_collected`."""
+
+    def _upgraded(self, arrays: dict[str, np.ndarray], version: int) -> dict[str, np.ndarray]:  # noqa: ARG002
+        """Arrays of a training that an earlier version has saved, as this one has them."""
+        return arrays
 
     def _collect(self, inner: Any) -> None:
         """Look at the variables after a chunk."""
@@ -186,12 +192,10 @@ class Method:
         early = length * drawn <= 1 << 22
 
         def chunk(at: int) -> tuple[Any, int]:
-            count = min(length, total - at)
-            index = np.zeros((length, per_step, size), dtype=np.int32)
-            if count > 0:
-                flat = batches.batch_rows(self.seed, at * per_step, count * per_step, rows, size)
-                index[:count] = flat.reshape(count, per_step, size)
-            return jnp.asarray(index), count
+            count = max(0, min(length, total - at))
+            flat = batches.batch_rows(self.seed, at * per_step, count * per_step, rows, size)
+            index = flat.reshape(count, per_step, size)
+            return np.pad(index, ((0, length - count), (0, 0), (0, 0))) if count < length else index, count
 
         bar = training.Progress(self.kind, total, int(self._state["step"]), progress)
         try:
@@ -226,7 +230,8 @@ class Method:
             msg = "save: nothing has been learned yet; call fit(data) first"
             raise ValueError(msg)
         arrays = named_arrays(self._state) | {"losses": self.losses} | self._collected()
-        store.save(TrainingState(self.kind, self._settings(), self.layout, arrays), path)
+        settings = self._settings() | {"version": self.version}
+        store.save(TrainingState(self.kind, settings, self.layout, arrays), path)
 
     def restore(self, path: str | os.PathLike[str]) -> Self:
         """Take over a saved training of the same method, tree and settings; then ``fit(data, resume=True)``."""
@@ -240,7 +245,8 @@ class Method:
             if found.settings.get(name) != value:
                 msg = f"{name}={value!r}: the saved training had {found.settings.get(name)!r}; give the same"
                 raise ValueError(msg)
-        self._state = filled(jax.eval_shape(lambda: training.start(self._initial())), found.arrays)
+        arrays = self._upgraded(found.arrays, found.settings.get("version", 1))
+        self._state = filled(jax.eval_shape(lambda: training.start(self._initial())), arrays)
         self._losses = [found.arrays["losses"]]
         self._recollect(found.arrays)
         return self

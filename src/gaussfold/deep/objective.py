@@ -6,6 +6,10 @@ The belief is q = N(c, FF' + Ψ), Ψ = exp γ, and what is minimised is
 
 With A = Ψ⁻¹F, M = I + F'A and C = AM⁻¹ (which is (FF' + Ψ)⁻¹F), the thesis's (5.21) -A + CB' is -C, since
 M⁻¹B = I - M⁻¹, and (5.25) is -½ + ½ sum(C ⊙ F): nothing large cancels.
+
+Factors are held as F', (K, D): every operation then runs along the parameters. All that couples the parameters are
+the K×K matrix F'A and sums; given those, gradients are had for any slice of them, which is how
+:mod:`gaussfold.deep.variational` walks through networks that are larger than the cache.
 """
 
 from __future__ import annotations
@@ -16,50 +20,100 @@ import jax
 import jax.numpy as jnp
 
 Variables = dict[str, Any]
-"""``mean`` c (D,), ``factors`` F (D, K), ``log_psi`` γ (D,)."""
+"""``mean`` c (D,), ``factors`` F' (K, D), ``log_psi`` γ (D,); or a slice of the parameters of each."""
 
 
-def _explained(variables: Variables) -> tuple[Any, Any]:
-    """C = (FF' + Ψ)⁻¹F and log|M|, through the K×K matrix M."""
-    F = variables["factors"]
-    A = F * jnp.exp(-variables["log_psi"])[:, None]
-    M = jnp.eye(F.shape[1], dtype=F.dtype) + F.T @ A
-    lower = jnp.linalg.cholesky(M)
-    inverse = jax.scipy.linalg.cho_solve((lower, True), jnp.eye(F.shape[1], dtype=F.dtype))
-    return A @ inverse, 2.0 * jnp.log(jnp.diagonal(lower)).sum()
+_FEW = 3
+"""Up to so many factors, matrices of K×K are inverted number by number."""
+
+
+def _std(variables: Variables) -> Any:
+    """√ψ; whatever else is needed of ψ comes from it, so that one exponential is taken."""
+    return jnp.exp(0.5 * variables["log_psi"])
+
+
+def _scaled(variables: Variables) -> Any:
+    """A' = F'Ψ⁻¹."""
+    return variables["factors"] * _std(variables) ** -2
+
+
+def gram(variables: Variables) -> Any:
+    """F'Ψ⁻¹F, (K, K): a sum over parameters."""
+    return _scaled(variables) @ variables["factors"].T
+
+
+def inverted(gram: Any) -> tuple[Any, Any]:
+    """M⁻¹ and log|M| for M = I + F'Ψ⁻¹F."""
+    rank = gram.shape[0]
+    identity = jnp.eye(rank, dtype=gram.dtype)
+    if rank == 0:
+        return identity, jnp.zeros((), gram.dtype)
+    if rank <= _FEW:
+        return _inverted_in_numbers(identity + gram)
+    lower = jnp.linalg.cholesky(identity + gram)
+    return jax.scipy.linalg.cho_solve((lower, True), identity), 2.0 * jnp.log(jnp.diagonal(lower)).sum()
+
+
+def _inverted_in_numbers(M: Any) -> tuple[Any, Any]:
+    """The same by Cholesky's method written out: for few factors, calling LAPACK takes longer than the arithmetic."""
+    every = range(M.shape[0])
+    L: list[list[Any]] = [[0.0 for _ in every] for _ in every]
+    X: list[list[Any]] = [[0.0 for _ in every] for _ in every]  # L⁻¹
+    for j in every:
+        L[j][j] = jnp.sqrt(M[j, j] - sum(L[j][k] ** 2 for k in range(j)))
+        for i in range(j + 1, len(every)):
+            L[i][j] = (M[i, j] - sum(L[i][k] * L[j][k] for k in range(j))) / L[j][j]
+    for j in every:
+        X[j][j] = 1.0 / L[j][j]
+        for i in range(j + 1, len(every)):
+            X[i][j] = -sum(L[i][k] * X[k][j] for k in range(j, i)) / L[i][i]
+    rows = [jnp.stack([sum(X[k][i] * X[k][j] for k in range(max(i, j), len(every))) for j in every]) for i in every]
+    return jnp.stack(rows), 2.0 * sum(jnp.log(L[j][j]) for j in every)
+
+
+def entropy_gradient(variables: Variables, inverse: Any) -> Variables:
+    """Of E log q: (5.5), (5.21), (5.25); ``inverse`` is M⁻¹."""
+    C = inverse @ _scaled(variables)
+    to_log_psi = -0.5 + 0.5 * (C * variables["factors"]).sum(axis=0)
+    return {"mean": jnp.zeros_like(variables["mean"]), "factors": -C, "log_psi": to_log_psi}
 
 
 def entropy_term(variables: Variables) -> tuple[Any, Variables]:
-    """E log q up to a constant, and its gradient: (5.4), (5.5), (5.21), (5.25)."""
-    log_psi, F = variables["log_psi"], variables["factors"]
-    to_mean = jnp.zeros_like(variables["mean"])
-    if F.shape[1] == 0:
-        flat = jnp.full_like(log_psi, -0.5)
-        return -0.5 * log_psi.sum(), {"mean": to_mean, "factors": F, "log_psi": flat}
-    C, log_det = _explained(variables)
-    to_log_psi = -0.5 + 0.5 * (C * F).sum(axis=1)
-    return -0.5 * (log_psi.sum() + log_det), {"mean": to_mean, "factors": -C, "log_psi": to_log_psi}
+    """E log q up to a constant, (5.4), and its gradient."""
+    inverse, log_det = inverted(gram(variables))
+    return -0.5 * (variables["log_psi"].sum() + log_det), entropy_gradient(variables, inverse)
+
+
+def prior_value(variables: Variables, precision: Any, prior_mean: Any) -> Any:
+    """-E log p(θ) up to a constant for p = N(prior_mean, 1/precision): (5.9), (5.10); a sum over parameters."""
+    away, F = variables["mean"] - prior_mean, variables["factors"]
+    return 0.5 * (precision * (away * away + (F * F).sum(axis=0) + _std(variables) ** 2)).sum()
+
+
+def prior_gradient(variables: Variables, precision: Any, prior_mean: Any) -> Variables:
+    """Of :func:`prior_value`: (5.11), (5.12), (5.26)."""
+    return {
+        "mean": precision * (variables["mean"] - prior_mean),
+        "factors": precision * variables["factors"],
+        "log_psi": 0.5 * precision * _std(variables) ** 2,
+    }
 
 
 def prior_term(variables: Variables, precision: Any, prior_mean: Any) -> tuple[Any, Variables]:
-    """-E log p(θ) up to a constant, and its gradient, for p = N(prior_mean, 1/precision): (5.9)-(5.12), (5.26)."""
-    away = variables["mean"] - prior_mean
-    F, psi = variables["factors"], jnp.exp(variables["log_psi"])
-    weight = jnp.broadcast_to(precision, psi.shape)
-    value = 0.5 * (weight * (away * away + (F * F).sum(axis=1) + psi)).sum()
-    return value, {"mean": weight * away, "factors": weight[:, None] * F, "log_psi": 0.5 * weight * psi}
+    """Value and gradient."""
+    return prior_value(variables, precision, prior_mean), prior_gradient(variables, precision, prior_mean)
 
 
 def networks(variables: Variables, h: Any, z: Any) -> Any:
     """θ = c + F h + √ψ z for each draw: (5.14)."""
-    return variables["mean"] + h @ variables["factors"].T + jnp.exp(0.5 * variables["log_psi"]) * z
+    return variables["mean"] + h @ variables["factors"] + _std(variables) * z
 
 
 def likelihood_gradient(variables: Variables, gradient: Any, h: Any, z: Any) -> Variables:
     """Gradient of the likelihood term from those at each network, (L, D): (5.16), (5.17), (5.27)."""
     share = gradient / gradient.shape[0]
-    scale = 0.5 * jnp.exp(0.5 * variables["log_psi"])
-    return {"mean": share.sum(axis=0), "factors": share.T @ h, "log_psi": scale * (share * z).sum(axis=0)}
+    scale = 0.5 * _std(variables)
+    return {"mean": share.sum(axis=0), "factors": h.T @ share, "log_psi": scale * (share * z).sum(axis=0)}
 
 
 def add(*gradients: Variables) -> Variables:

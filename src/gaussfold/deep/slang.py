@@ -19,6 +19,7 @@ from gaussfold.deep.draws import DRAWS
 from gaussfold.deep.draws import check as check_draws
 from gaussfold.deep.method import Method, positive, spread, whole
 from gaussfold.deep.posterior import Posterior
+from gaussfold.deep.training import kept
 from gaussfold.deep.trees import Layout, Tree
 
 
@@ -92,7 +93,7 @@ class SLANGProgram:
         new = {"mean": after, "U": U, "diagonal": diagonal, "velocity": velocity}
         loss = -hyper["scale"] * values.mean()
         ok = jnp.isfinite(loss) & jnp.isfinite(after).all() & jnp.isfinite(diagonal).all()
-        return new, loss, ok
+        return kept(ok, new, inner), loss, ok
 
 
 def leading(V: Any, rank: int, key: Any = None) -> Any:

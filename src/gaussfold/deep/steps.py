@@ -27,31 +27,50 @@ class Steps:
     schedules: tuple[tuple[str, Callable[[Any], Any]], ...]
     scaled: bool
     """Whether learning rates are to be applied; a given optax object has its own."""
+    clipped: bool
+    """Whether norms are limited at all."""
+
+    @property
+    def elementwise(self) -> bool:
+        """Whether a slice of the variables can be moved without the rest; nobody knows of a given optax object."""
+        return self.scaled
 
     def init(self, variables: Mapping[str, Any]) -> Any:
         """The optimiser's memory."""
         return self.transform.init(dict(variables))
 
-    def step(
-        self, gradient: dict[str, Any], memory: Any, variables: dict[str, Any], hyper: Any, step: Any
-    ) -> tuple[dict[str, Any], Any, Any]:
-        """Variables after the step, the memory, and whether the gradient was finite.
+    def shares(self, squares: Mapping[str, Any], hyper: Any) -> dict[str, Any]:
+        """By what each group's gradient is multiplied, from its squared norm, so that the norm keeps to the limit.
 
         Each group is clipped on its own, as the thesis's program does.
         """
-        norms = {name: jnp.sqrt((part * part).sum()) for name, part in gradient.items()}
-        ok = jnp.isfinite(sum(norms.values()))
-        limit = hyper["max_norm"]
-        clipped = {name: part * jnp.minimum(1.0, limit / norms[name]) for name, part in gradient.items()}
-        moves, memory = self.transform.update(clipped, memory, variables)
+        return {name: jnp.minimum(1.0, hyper["max_norm"] / jnp.sqrt(square)) for name, square in squares.items()}
+
+    def step(
+        self, gradient: dict[str, Any], memory: Any, variables: dict[str, Any], hyper: Any, step: Any
+    ) -> tuple[dict[str, Any], Any]:
+        """Variables after the step, and the memory."""
+        moves, memory = self.transform.update(gradient, memory, variables)
         if self.scaled:
             rates = dict(hyper["rates"]) | {name: schedule(step) for name, schedule in self.schedules}
             moves = {name: -rates[name] * move for name, move in moves.items()}
         after = {name: (variables[name] + move).astype(variables[name].dtype) for name, move in moves.items()}
-        return after, memory, ok
+        return after, memory
 
 
-def resolve(optimizer: Any, learning_rate: Any, groups: tuple[str, ...]) -> tuple[Steps, dict[str, float]]:
+def squares(gradient: Mapping[str, Any]) -> dict[str, Any]:
+    """Squared norm of each group."""
+    return {name: (part * part).sum() for name, part in gradient.items()}
+
+
+def scaled(gradient: Mapping[str, Any], shares: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Each group times its share."""
+    return dict(gradient) if shares is None else {name: part * shares[name] for name, part in gradient.items()}
+
+
+def resolve(
+    optimizer: Any, learning_rate: Any, groups: tuple[str, ...], clipped: bool = False
+) -> tuple[Steps, dict[str, float]]:
     """Turn the optimiser's name or object and the rates into something to step with."""
     if not isinstance(optimizer, str):
         if not (hasattr(optimizer, "init") and hasattr(optimizer, "update")):
@@ -61,7 +80,7 @@ def resolve(optimizer: Any, learning_rate: Any, groups: tuple[str, ...]) -> tupl
         if learning_rate is not None:
             msg = f"learning_rate={learning_rate!r}: an optax object has its own; give an optimiser by name, or None"
             raise ValueError(msg)
-        return Steps(optimizer, (), False), dict.fromkeys(groups, 0.0)
+        return Steps(optimizer, (), False, clipped), dict.fromkeys(groups, 0.0)
     if optimizer not in NAMED:
         msg = f"optimizer={optimizer!r}: allowed are {', '.join(map(repr, NAMED))} and optax's transformations"
         raise ValueError(msg)
@@ -72,7 +91,7 @@ def resolve(optimizer: Any, learning_rate: Any, groups: tuple[str, ...]) -> tupl
         raise ValueError(msg)
     schedules = tuple((name, rate) for name, rate in table.items() if callable(rate))
     rates = {name: 0.0 if callable(rate) else positive("learning_rate", rate) for name, rate in table.items()}
-    return Steps(NAMED[optimizer], schedules, True), rates
+    return Steps(NAMED[optimizer], schedules, True, clipped), rates
 
 
 def norm_limit(max_grad_norm: float | None) -> float:

@@ -17,13 +17,25 @@ from gaussfold.deep.posterior import Posterior
 from gaussfold.deep.training import Program, State
 
 
+def _stands_still(going: Any, after: State, before: State) -> State:
+    """The new state, or the old one of a training that has failed; a buffer as it is: choosing would copy all of it."""
+    inner = {
+        name: part if name == "buffer" else training.kept(going, part, before["inner"][name])
+        for name, part in after["inner"].items()
+    }
+    counts = {name: training.kept(going, after[name], before[name]) for name in after if name != "inner"}
+    return counts | {"inner": inner}
+
+
 @partial(jax.jit, static_argnums=(0,), donate_argnums=(1,))
 def _run(
     program: Program, states: State, hypers: Any, data: Any, rows: Any, count: Any, limit: Any
 ) -> tuple[State, Any]:
     def one(state: State, hyper: Any, data: Any, index: Any) -> tuple[State, Any]:
         drawn = program.draw(hyper, state["step"])
-        return training.advance(program, state, hyper, data, index, drawn, limit)
+        after, loss = training.advance(program, state, hyper, data, index, drawn, limit)
+        going = state["failed"] < 0
+        return _stands_still(going, after, state), jnp.where(going, loss, jnp.nan)
 
     def body(carry: tuple[Any, State, Any]) -> tuple[Any, State, Any]:
         i, now, losses = carry

@@ -31,7 +31,10 @@ class Program(Protocol):
         ...
 
     def step(self, inner: Any, hyper: Any, batches: Any, draws: Any, step: Any) -> tuple[Any, Any, Any]:
-        """New variables, the loss before the step, and whether the step is finite."""
+        """New variables, the loss before the step, and whether the step is finite: if not, variables are the old ones.
+
+        A program that knows before it moves can so move in place; others end with :func:`kept`.
+        """
         ...
 
 
@@ -41,37 +44,26 @@ def start(inner: Any) -> State:
     return counts | {"failed": jnp.full((), -1, dtype=jnp.int32), "inner": jax.tree.map(jnp.copy, inner)}
 
 
+def kept(ok: Any, new: Any, old: Any) -> Any:
+    """The new tree, or the old one after a step that does not count."""
+    return jax.tree.map(partial(jnp.where, ok), new, old)
+
+
 def advance(
     program: Program, now: State, hyper: Any, data: Any, index: Any, drawn: Any, limit: Any
 ) -> tuple[State, Any]:
-    """One step with the rows ``index`` (batches, rows); returns the state and the loss, NaN for a step that is skipped.
-
-    A training that has failed stands still, so that it can be one of several side by side.
-    """
-    batches = jax.tree.map(lambda a: a[index], data)
-    inner, loss, finite = program.step(now["inner"], hyper, batches, drawn, now["step"])
-    going = now["failed"] < 0
-    ok = finite & going
-    bad = jnp.where(ok, 0, now["bad"] + going)
+    """One step with the rows ``index`` (batches, rows); returns the state and the loss, NaN for one that is skipped."""
+    batches = jax.tree.map(lambda a: a.at[index].get(mode="promise_in_bounds"), data)
+    inner, loss, ok = program.step(now["inner"], hyper, batches, drawn, now["step"])
+    bad = jnp.where(ok, 0, now["bad"] + 1)
     after = {
-        "step": now["step"] + going,
-        "skipped": now["skipped"] + (going & ~finite),
+        "step": now["step"] + 1,
+        "skipped": now["skipped"] + (1 - ok.astype(jnp.int32)),
         "bad": bad,
-        "failed": jnp.where(going & (bad >= limit), now["step"], now["failed"]),
-        "inner": _chosen(ok, inner, now["inner"]),
+        "failed": jnp.where(bad >= limit, now["step"], now["failed"]),
+        "inner": inner,
     }
     return after, jnp.where(ok, loss, jnp.nan).astype(jnp.result_type(float))
-
-
-def _chosen(ok: Any, new: dict[str, Any], old: dict[str, Any]) -> dict[str, Any]:
-    """The new variables if the step counts, else the old ones; a buffer as it is, since choosing would copy all of it.
-
-    Into its buffer a program writes finite steps only, and counts them elsewhere.
-    """
-    return {
-        name: part if name == "buffer" else jax.tree.map(partial(jnp.where, ok), part, old[name])
-        for name, part in new.items()
-    }
 
 
 def no_losses(shape: tuple[int, ...]) -> Any:

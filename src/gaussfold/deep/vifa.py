@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,97 +11,15 @@ import numpy as np
 
 from gaussfold.beliefs.factor import FactorGaussian
 from gaussfold.beliefs.lowrank_options import check_rank
-from gaussfold.deep import objective, steps
-from gaussfold.deep.batches import LogLikelihoodFunction, total
-from gaussfold.deep.draws import DRAWS
+from gaussfold.deep import steps
+from gaussfold.deep.batches import LogLikelihoodFunction
 from gaussfold.deep.draws import check as check_draws
 from gaussfold.deep.method import Method, positive, spread, whole
 from gaussfold.deep.posterior import Posterior
-from gaussfold.deep.trees import Layout, Tree
+from gaussfold.deep.trees import Tree
+from gaussfold.deep.variational import VIFAProgram
 
 GROUPS = ("mean", "factors", "log_psi")
-_AT_ONCE = 1 << 25
-"""Above this many numbers, the networks of a step are drawn one after the other."""
-
-
-@dataclass(frozen=True)
-class VIFAProgram:
-    """One step of Algorithm 3, with L networks side by side."""
-
-    log_likelihood: LogLikelihoodFunction
-    layout: Layout
-    rank: int
-    n_samples: int
-    shared: bool
-    samples: str
-    optimizer: steps.Steps
-    averaging: bool
-
-    def draw(self, hyper: Any, step: Any) -> Any:
-        """The L vectors (h, z) of a step, or only their key where they are too large to hold."""
-        key = jax.random.fold_in(jax.random.wrap_key_data(hyper["key"]), step)
-        if self._one_by_one:
-            return jax.random.key_data(key)
-        return jax.vmap(lambda number: self._draw(key, number))(jnp.arange(self.n_samples))
-
-    @property
-    def pairs(self) -> int:
-        """Draws that look at one batch: both of an antithetic pair, so that the batch's own noise cancels in them."""
-        return 2 if self.samples == "antithetic" else 1
-
-    @property
-    def _one_by_one(self) -> bool:
-        return self.n_samples > 1 and self.n_samples * self.layout.dim > _AT_ONCE
-
-    def _draw(self, key: Any, number: Any) -> tuple[Any, Any]:
-        size = self.rank + self.layout.dim
-        both = DRAWS[self.samples](key, number, self.n_samples, size, self.layout.dtype)
-        return both[: self.rank], both[self.rank :]
-
-    def _loss(self, theta: Any, batch: Any, scale: Any) -> Any:
-        return -scale * total(self.log_likelihood, self.layout.unflatten(theta), batch).astype(theta.dtype)
-
-    def likelihood_term(
-        self, variables: objective.Variables, batches: Any, draws: Any, scale: Any
-    ) -> tuple[Any, objective.Variables]:
-        """-E log p(data | θ) and its gradient, averaged over the draws."""
-        look = jax.value_and_grad(self._loss)
-        if not self._one_by_one:
-            h, z = draws
-            batch = jax.tree.map(
-                lambda a: a[0] if self.shared else jnp.tile(a, (self.pairs,) + (1,) * (a.ndim - 1)), batches
-            )
-            thetas = objective.networks(variables, h, z)
-            values, slopes = jax.vmap(look, in_axes=(0, None if self.shared else 0, None))(thetas, batch, scale)
-            return values.mean(), objective.likelihood_gradient(variables, slopes, h, z)
-        key = jax.random.wrap_key_data(draws)
-
-        def add(number: Any, sums: Any) -> Any:
-            h, z = (part[None] for part in self._draw(key, number))
-            batch = jax.tree.map(lambda a: a[0 if self.shared else number % len(a)], batches)
-            value, slope = look(objective.networks(variables, h, z)[0], batch, scale)
-            gradient = objective.likelihood_gradient(variables, slope[None], h, z)
-            return sums[0] + value, objective.add(sums[1], gradient)
-
-        zeros = (jnp.zeros((), self.layout.dtype), jax.tree.map(jnp.zeros_like, variables))
-        sums = jax.lax.fori_loop(0, self.n_samples, add, zeros)
-        return jax.tree.map(lambda a: a / self.n_samples, sums)  # type: ignore[no-any-return]
-
-    def step(self, inner: Any, hyper: Any, batches: Any, draws: Any, step: Any) -> tuple[Any, Any, Any]:
-        """(5.28)-(5.30)."""
-        variables = inner["variables"]
-        fit, to_fit = self.likelihood_term(variables, batches, draws, hyper["scale"])
-        entropy, to_entropy = objective.entropy_term(variables)
-        prior, to_prior = objective.prior_term(variables, hyper["precision"], hyper["prior_mean"])
-        gradient = objective.add(to_fit, to_entropy, to_prior)
-        after, memory, ok = self.optimizer.step(gradient, inner["optimizer"], variables, hyper, step)
-        loss = fit + entropy + prior
-        new = {"variables": after, "optimizer": memory}
-        if self.averaging:
-            power = hyper["average"]
-            weight = (power + 1.0) / (step + 1.0 + power)
-            new["average"] = jax.tree.map(lambda old, now: old + weight * (now - old), inner["average"], after)
-        return new, loss, ok & jnp.isfinite(loss)
 
 
 class VIFA(Method):
@@ -130,7 +47,8 @@ class VIFA(Method):
     samples
         "independent", "antithetic" (pairs with opposite noise that share a batch, L even) or "qmc" (a shifted lattice).
     optimizer
-        "adam", "sgd", "rmsprop", or any optax gradient transformation over the groups "mean", "factors", "log_psi".
+        "adam", "sgd", "rmsprop", or any optax gradient transformation over the groups "mean" (D,), "factors" (K, D)
+        and "log_psi" (D,).
     learning_rate
         For an optimiser by name: a number or a schedule (a function of the step), or one per group in a dict.
     max_grad_norm
@@ -161,6 +79,7 @@ class VIFA(Method):
     """
 
     kind: ClassVar[str] = "VIFA"
+    version: ClassVar[int] = 2
 
     def __init__(
         self,
@@ -192,7 +111,7 @@ class VIFA(Method):
         check_draws(samples, self.n_samples)
         self.samples = samples
         self.optimizer = optimizer
-        self._steps, self._rates = steps.resolve(optimizer, learning_rate, GROUPS)
+        self._steps, self._rates = steps.resolve(optimizer, learning_rate, GROUPS, max_grad_norm is not None)
         self._limit = steps.norm_limit(max_grad_norm)
         self.init_std = positive("init_std", init_std)
         if not 0.0 <= average < np.inf:
@@ -208,7 +127,7 @@ class VIFA(Method):
                 f"init_factors: shape {found.shape}; finite numbers of shape {(self.layout.dim, self.rank)} are needed"
             )
             raise ValueError(msg)
-        return found
+        return found.T
 
     @property
     def _batches_per_step(self) -> int:
@@ -247,7 +166,7 @@ class VIFA(Method):
         factors = self._first_factors
         if factors is None:
             draw = jax.random.normal(jax.random.fold_in(jax.random.key(self.seed), 2**31 - 1), (dim, self.rank), dtype)
-            factors = jnp.linalg.qr(draw)[0] * self.init_std if self.rank else draw
+            factors = (jnp.linalg.qr(draw)[0] * self.init_std if self.rank else draw).T
         variables = {
             "mean": self._centre,
             "factors": factors,
@@ -269,8 +188,14 @@ class VIFA(Method):
             "seed": self.seed,
         }
 
+    def _upgraded(self, arrays: dict[str, np.ndarray], version: int) -> dict[str, np.ndarray]:
+        """Version 1 held factors as (D, K)."""
+        if version > 1:
+            return arrays
+        return {name: value.T if name.endswith("['factors']") else value for name, value in arrays.items()}
+
     def _posterior(self, inner: Any) -> Posterior:
         found = inner["average" if self.average > 0.0 else "variables"]
         psi = np.exp(np.asarray(found["log_psi"], dtype=np.float64))
-        belief = FactorGaussian(found["mean"], found["factors"], psi, dtype=self.layout.dtype)
+        belief = FactorGaussian(found["mean"], found["factors"].T, psi, dtype=self.layout.dtype)
         return Posterior(belief, self.layout, getattr(self.log_likelihood, "likelihood", None))

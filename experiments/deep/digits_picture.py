@@ -1,0 +1,94 @@
+"""Pictures of what classifiers say about digits and about strangers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments import style
+from experiments.deep.scores import entropy
+
+COLORS = {
+    "one network": style.BLACK,
+    "VIFA": style.BLUE,
+    "mean field": style.SKY,
+    "SLANG": style.GREEN,
+    "SWAG": style.ORANGE,
+    "FA of iterates": style.VERMILION,
+    "L-RVGA": style.PURPLE,
+}
+DASHES: dict[str, Any] = {
+    "one network": (0, (1, 1.2)),
+    "VIFA": "-",
+    "mean field": (0, (1.2, 1.2)),
+    "SLANG": (0, (5, 2)),
+    "SWAG": (0, (5, 1.5, 1, 1.5)),
+    "FA of iterates": (0, (3, 2)),
+    "L-RVGA": (0, (7, 2)),
+}
+GRID = np.linspace(0.0, np.log(10.0), 80)
+
+
+def methods(runs: Mapping[str, Sequence[Any]], table: Mapping[str, Any]) -> Any:
+    """Calibration and entropies of every method; all splits together."""
+    figure = style.canvas(12.5, 5.0)
+    left, middle, right = figure.subplots(1, 3)
+    left.plot([0.3, 1.0], [0.3, 1.0], color=style.LIGHT, lw=1.2)
+    for name, found in runs.items():
+        look = {"color": COLORS[name], "ls": DASHES[name], "lw": 1.8}
+        p, y = np.concatenate([each.p for each in found]), np.concatenate([each.y for each in found])
+        outside = np.concatenate([each.outside for each in found])
+        _reliability(left, p, y, look)
+        _share(middle, p, look)
+        _share(right, outside, look | {"label": name})
+    left.set(xlabel="confidence", ylabel="share that is right", title="Test digits: calibration")
+    middle.set(title="Test digits: entropy", ylabel="share of inputs below")
+    right.set(title="Mixed pixels: entropy", ylabel="share of inputs below")
+    for ax in (middle, right):
+        ax.set(xlabel="entropy of the prediction (nats)")
+    labels = [
+        f"{name}: error {100 * row['error'][0]:.1f} %, log loss {row['log_loss'][0]:.3f}, "
+        f"calibration error {100 * row['calibration_error'][0]:.1f} %"
+        for name, row in table.items()
+    ]
+    figure.legend(right.get_lines(), labels, loc="outside lower center", ncols=2)
+    return figure
+
+
+def architectures(runs: Mapping[tuple[str, str], Sequence[Any]], table: Mapping[str, Mapping[str, Any]]) -> Any:
+    """A row of bars for each score, a group for each network."""
+    figure = style.canvas(12.5, 4.4)
+    panels = {
+        "error": ("error rate on test digits (%)", 100.0),
+        "log_loss": ("log loss on test digits (nats)", 1.0),
+        "calibration_error": ("calibration error (%)", 100.0),
+        "AUROC, mixed pixels": ("AUROC: entropy tells mixed pixels", 1.0),
+    }
+    names = list(dict.fromkeys(name for _, name in runs))
+    for ax, (key, (title, unit)) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
+        for number, name in enumerate(names):
+            at = np.arange(len(table)) + (number - 0.5 * (len(names) - 1)) * 0.16
+            mean, error = unit * np.array([rows[name][key] for rows in table.values()]).T
+            ax.bar(at, mean, 0.15, color=COLORS[name], label=name, yerr=np.nan_to_num(error), ecolor=style.GREY)
+        ax.set_xticks(range(len(table)), list(table))
+        ax.set_title(title)
+        ax.grid(axis="x", visible=False)
+        if key.startswith("AUROC"):
+            ax.set_ylim(0.5, 1.0)
+    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=len(names))
+    return figure
+
+
+def _share(ax: Any, p: np.ndarray, look: Mapping[str, Any]) -> None:
+    values = np.sort(entropy(p))
+    ax.plot(GRID, np.searchsorted(values, GRID, side="right") / len(values), **look)
+
+
+def _reliability(ax: Any, p: np.ndarray, y: np.ndarray, look: Mapping[str, Any]) -> None:
+    """Bins of confidence with at least 15 inputs."""
+    confidence, right = p.max(axis=1), p.argmax(axis=1) == y
+    where = np.clip((10 * confidence).astype(int), 0, 9)
+    bins = [where == b for b in range(10) if (where == b).sum() >= 15]
+    ax.plot([confidence[b].mean() for b in bins], [right[b].mean() for b in bins], marker="o", ms=4, **look)
