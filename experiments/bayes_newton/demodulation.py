@@ -88,7 +88,7 @@ def fig5(context: Context) -> Result:
         methods.convergence(row[0], traces, what)
         row[0].set(xscale="log", xlabel="iteration", ylabel=label, ylim=limits)
         ends(row[1], numbers, what, label)
-    axes[0, 0].legend(fontsize=7, ncols=2)
+    axes[0, 0].legend(fontsize=7, ncols=2, frameon=True, framealpha=0.9, edgecolor="none")
     axes[0, 0].set_title("mean over folds (a cross: some run failed there)")
     return Result(figure, {"data": source, "iterations": last, "methods": numbers})
 
@@ -125,7 +125,7 @@ def fig4(context: Context) -> Result:
         numbers[name] = {"energy": model.energy(), "rmse_carrier": rmse[0], "rmse_envelope": rmse[1]}
     for ax, label in zip((top, middle, bottom), ("signal", "amplitude φ(f₂)", "carrier f₁"), strict=True):
         ax.set_ylabel(label)
-        ax.legend(ncols=3, fontsize=8, loc="upper right")
+        ax.legend(ncols=3, fontsize=8, loc="upper right", frameon=True, framealpha=0.9, edgecolor="none")
     bottom.set_xlabel("x")
     top.set_title("amplitude demodulation: bands are two posterior standard deviations")
     return Result(figure, numbers)

@@ -81,7 +81,7 @@ def scoreboard(traces: Any, numbers: Any, what: str, label: str, limits: tuple[f
     left.set(xscale="log", xlabel="iteration", ylabel=label, ylim=limits)
     left.set_title("mean over data sets (a cross: some run failed there)")
     ends(right, numbers, what, label)
-    left.legend(fontsize=7, ncols=2)
+    left.legend(fontsize=7, ncols=2, frameon=True, framealpha=0.9, edgecolor="none")
     return figure
 
 
@@ -103,7 +103,7 @@ def ends(ax: Any, numbers: Any, what: str, label: str) -> None:
     ax.set_yticks(range(len(numbers)), [methods.line(name)["label"] for name in numbers], fontsize=8)
     ax.invert_yaxis()
     ax.set(xlabel=f"final {label}")
-    ax.set_title("colour: gaussfold, grey: the authors' programs; a cross: some run failed")
+    ax.set_title("colour: ours, grey: the authors'; a cross: some run failed")
 
 
 def fig2(context: Context) -> Result:

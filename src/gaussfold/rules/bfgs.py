@@ -74,6 +74,10 @@ def hessian_block(root: Array, dim: int) -> Array:
 
 
 def averaged(old: Array, new: Array, weight: float) -> Array:
-    """A root of ``(1 - weight) R_old R_old' + weight R_new R_new'``, by QR."""
+    """A root of ``(1 - weight) R_old R_old' + weight R_new R_new'``: Cholesky's, or by QR if that has none."""
     wide = np.concatenate([np.sqrt(1.0 - weight) * old, np.sqrt(weight) * new], axis=2)
-    return np.asarray(np.swapaxes(np.linalg.qr(np.swapaxes(wide, 1, 2), mode="r"), 1, 2))
+    turned = np.swapaxes(wide, 1, 2)
+    try:
+        return np.asarray(np.linalg.cholesky(wide @ turned))
+    except np.linalg.LinAlgError:
+        return np.asarray(np.swapaxes(np.linalg.qr(turned, mode="r"), 1, 2))
