@@ -69,15 +69,12 @@ def test_pl_fails_on_the_motorcycle_and_pl2_does_not():
 
 @needs_data
 def test_quasi_newton_finishes():
-    """Fold 1 ended at iteration 76 before BFGS refused steps at right angles to what they change."""
+    """Fold 1 ended at iteration 76 when BFGS kept B itself, whose condition passed 1e16, instead of a root."""
     X, Y, folds = motorcycle.load()
     train = np.setdiff1d(np.arange(132), folds[1])
     model = motorcycle.make(*methods.methods(0.5)["newton_quasinewton"]).fit(X[train], Y[train], iterations=150)
-    B = model._memory.hessian
-    values = np.linalg.eigvalsh(B)
-    # negative to rounding: 150 rank-two updates of matrices whose condition is up to 10^8
-    assert (values[:, -1] < 1e-10 * np.abs(values[:, 0])).all()
-    assert np.abs(B).max() < 1e10
+    assert np.isfinite(model._memory.root).all()
+    assert (np.linalg.eigvalsh(model.sites_.precision)[:, 0] >= 0.0).all()
     assert motorcycle.nlpd(model, X[folds[1]], Y[folds[1]]) < 0.5
 
 

@@ -158,8 +158,8 @@ def test_a_gradient_beyond_reach_moves_the_mean_by_eight_standard_deviations():
     old = look.sites.shift - (look.sites.precision @ look.mean[:, :, None])[:, :, 0]
     precision = np.linalg.inv(cov) + 0.3 * (-curvature - look.sites.precision)
     moved = np.linalg.solve(precision, 0.3 * (site.gradient - old)[:, :, None])
-    # in the metric of (I + L'ΔΛL)⁻¹L' of the docstring: L⁻¹ times the move
-    assert np.linalg.norm(np.linalg.solve(np.linalg.cholesky(cov), moved)) == pytest.approx(8.0, rel=1e-9)
+    both = cov + np.linalg.inv(precision)  # before and after
+    assert float(moved[0, :, 0] @ np.linalg.solve(both[0], moved[0, :, 0])) == pytest.approx(64.0, rel=1e-9)
 
 
 def test_quasi_newton_finds_a_constant_curvature():

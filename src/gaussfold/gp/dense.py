@@ -14,11 +14,11 @@ from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.priors import Marginals, PriorGradient, Slopes, lost, split
 from gaussfold.linalg.jitter import jittered_root
 from gaussfold.linalg.roots import log_det
-from gaussfold.linalg.small import non_positive
+from gaussfold.linalg.small import non_positive, smallest_eigenvalues
 from gaussfold.types import Array, Sites
 
 ROUNDED = 1e-12
-"""A posterior variance below this share of the prior's has lost four digits as a difference from it."""
+"""A posterior variance (in any direction) below this share of the prior's has lost twelve digits as a difference."""
 
 
 class NotFiniteError(ValueError):
@@ -159,8 +159,8 @@ class DensePrior:
                 raise
             return self._on_roots(sites)
         mean, cov = self._at(solved, sites, self._K, [np.diag(k) for k in self._K])
-        most = np.array([np.diag(k).max(initial=0.0) for k in self._K])
-        if solved.turned is None and (np.einsum("ndd->nd", cov) < ROUNDED * most).any():
+        most = np.sqrt([np.diag(k).max(initial=np.finfo(float).tiny) for k in self._K])
+        if solved.turned is None and (smallest_eigenvalues(cov / np.outer(most, most)) < ROUNDED).any():
             return self._on_roots(sites)
         log_z = -0.5 * solved.log_det + 0.5 * float(np.vdot(sites.shift, mean))
         return Marginals(mean, cov, cov, log_z, partial(self.others, sites))

@@ -19,7 +19,9 @@ from gaussfold.rules.ep import EP
 from gaussfold.types import Array, Sites, VectorSite
 
 REACH = 8.0
-"""Standard deviations: as far as the outermost nodes of the default cubature see."""
+"""Standard deviations that a site may move its marginal: as far as the outermost nodes of the default cubature see."""
+GAUSS_NEWTON_REACH = 30.0
+"""The same for Gauss-Newton, whose full steps (ρ = 1) move by 27 in the authors' own runs."""
 
 
 class Look(NamedTuple):
@@ -95,7 +97,7 @@ class GaussNewton:
         """The rule's Gauss-Newton site."""
         make = getattr(look.rule, "gauss_newton_several", None)
         site = look.exact() if make is None else make(look.likelihood, look.Y, look.mean, look.cov, look.cubature)
-        return (site if look.likelihood.log_concave else within_reach(look, site)), memory
+        return (site if look.likelihood.log_concave else within_reach(look, site, GAUSS_NEWTON_REACH)), memory
 
 
 @dataclass(frozen=True)
@@ -192,15 +194,16 @@ class QuasiNewton:
         return VectorSite((R @ target.gradient[..., None])[..., 0], curvature)
 
 
-def within_reach(look: Look, site: VectorSite) -> VectorSite:
-    """The same curvature, with a gradient that moves the marginal's mean by at most REACH of its standard deviations.
+def within_reach(look: Look, site: VectorSite, reach: float = REACH) -> VectorSite:
+    """The same curvature, with a gradient that moves the marginal's mean by at most ``reach`` standard deviations.
 
     Gauss-Newton and BFGS curvature need not fit the exact gradient: BFGS knows only what its steps have shown, and the
     other has no precision where nothing but the noise depends on a latent. Where a marginal is so wide that the
     gradient is astronomical (E 1/φ² of the heteroscedastic model grows like exp(2 · variance)), steps would end where
     no likelihood can be evaluated. The site alone moves the mean by ``L u``, ``u = (I + L'ΔΛL)⁻¹ L'ρ(J - J_t)``, with
-    C = L L', ΔΛ the change of its precision and J_t the old site's gradient. At a fixed point J = J_t: it stays where
-    it is. On the paper's three models at its settings no Gauss-Newton or BFGS step but one comes near this length.
+    C = L L', ΔΛ the change of its precision and J_t the old site's gradient, measured in C + L(I + L'ΔΛL)⁻¹L', the
+    covariances before and after. At a fixed point J = J_t: it stays where it is. On the paper's three models at its
+    settings no Gauss-Newton or BFGS step but one comes near such lengths.
     """
     if isinstance(look.rule, EP):  # from the cavity, with the fraction α of the new site
         share, old, change = look.rule.alpha, np.zeros_like(look.mean), -look.rule.alpha * site.curvature
@@ -214,11 +217,11 @@ def within_reach(look: Look, site: VectorSite) -> VectorSite:
     # C⁻¹ ⪰ Λ_old: no eigenvalue is below 1 - ρ but by rounding
     values = np.maximum(values, np.maximum(1.0 - share, np.finfo(float).eps * np.abs(values[:, -1:])))
     pushed = np.swapaxes(vectors, -1, -2) @ (turned @ (share * away)[:, :, None])
-    length = np.linalg.norm(pushed[:, :, 0] / values, axis=1)
-    far = length > REACH
+    length = np.linalg.norm(pushed[:, :, 0] / np.sqrt(values * (values + 1.0)), axis=1)  # in the metric of C + C_new
+    far = length > reach
     if not far.any():
         return site
-    shorter = np.where(far, REACH / np.where(far, length, 1.0), 1.0)[:, None]
+    shorter = np.where(far, reach / np.where(far, length, 1.0), 1.0)[:, None]
     return VectorSite(np.where(far[:, None], old + shorter * away, site.gradient), site.curvature)
 
 
