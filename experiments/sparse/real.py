@@ -68,7 +68,7 @@ def draw(ax: Any, found: dict[str, Any]) -> None:
         values = [data["methods"][name]["percent_of_adagrad"] for data in found.values()]
         places = np.arange(len(found)) + (k - (len(NAMES) - 2) / 2) * width
         bars = ax.bar(places, values, 0.9 * width, color=METHODS[name].color, label=METHODS[name].label)
-        ax.bar_label(bars, fmt="%+.1f", fontsize=7, padding=2)
+        ax.bar_label(bars, fmt="%+.2g", fontsize=7, padding=2)
     ax.axhline(0.0, color="black", lw=1)
     ax.set_yscale("symlog", linthresh=1.0, linscale=1.5)
     ax.margins(y=0.12)
