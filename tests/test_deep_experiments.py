@@ -148,11 +148,14 @@ def test_gallery_table_52():
     assert numbers["total_seconds"] > 0
     for name, columns in numbers["table"].items():
         for column, row in columns.items():
-            values = numbers["splits"][name][column]["NMLL"]
-            assert len(values) == 20
+            every = numbers["splits"][name][column]["NMLL"]
+            values = [value for value in every if value is not None]
+            assert len(every) == 20
+            assert row["NMLL"]["failed"] == 20 - len(values)
+            assert len(values) == 20 or column == "L-RVGA-NN"  # one pass in float32 can overflow, and says so
             mean, error = row["NMLL"]["mean_and_standard_error"]
             assert mean == pytest.approx(np.mean(values), rel=1e-5)
-            assert error == pytest.approx(np.std(values, ddof=1) / math.sqrt(20), rel=1e-4)
+            assert error == pytest.approx(np.std(values, ddof=1) / math.sqrt(len(values)), rel=1e-4)
             assert row["NMLL"]["median"] == pytest.approx(np.median(values), rel=1e-5)
         verdict = predictions.verdict(name, columns)
         assert verdict["VIFA-NN mean NMLL at or below"]

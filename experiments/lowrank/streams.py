@@ -85,7 +85,7 @@ def stream(d: int, top: float, seed: int, steps: np.ndarray, keys: list[str]) ->
 def fig41(context: Context) -> Result:
     """Distances as rows come, three spectra in two dimensions, and what the thesis ends at."""
     tops, sizes = ((10.0, 1000.0), (30, 40)) if context.quick else ((10.0, 100.0, 1000.0), (100, 1000))
-    total, seeds = (2000, 1) if context.quick else (100_000, 2)  # the thesis has ten; they differ by a few per cent
+    total, seeds = (2000, 1) if context.quick else (100_000, 2)  # the thesis has ten
     steps = np.unique(np.geomspace(300, total, 4 if context.quick else 8).astype(int))
     figure = style.canvas(13.0, 3.1 * len(tops))
     axes = figure.subplots(len(tops), 4, squeeze=False)
