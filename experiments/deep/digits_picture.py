@@ -76,7 +76,8 @@ def architectures(runs: Mapping[tuple[str, str], Sequence[Any]], table: Mapping[
         ax.set_xticks(range(len(table)), list(table), fontsize=8)
         ax.set_title(title)
         if key.startswith("AUROC"):
-            ax.set_ylim(0.5, 1.0)
+            ax.set_ylim(0.0, 1.0)
+            ax.axhline(0.5, color=style.GREY, lw=1.0, ls="--")  # entropy tells nothing
     panels = bottom.subplots(1, 4)
     for kind, left, right in zip(list(table)[-2:], panels[::2], panels[1::2], strict=True):
         left.plot([0.3, 1.0], [0.3, 1.0], color=style.LIGHT, lw=1.2)
