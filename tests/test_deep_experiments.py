@@ -76,6 +76,15 @@ def test_networks_see_rows_one_by_one(name):
     assert float(np.abs(jax.jacobian(lambda x: apply(params, x)[0])(X)[:, 1:]).max()) == 0.0
 
 
+@pytest.mark.parametrize(("stride", "size"), [(1, (3, 3)), (2, (3, 3)), (2, (2, 3)), (3, (1, 4))])
+def test_convolution_as_patches_is_the_compilers(stride, size):
+    rng = np.random.default_rng(2)
+    images, kernel = rng.normal(size=(3, 8, 7, 2)), rng.normal(size=(*size, 2, 5))
+    numbers = ("NHWC", "HWIO", "NHWC")
+    expected = jax.lax.conv_general_dilated(images, kernel, (stride, stride), "SAME", dimension_numbers=numbers)
+    np.testing.assert_allclose(networks.convolution(images, kernel, stride), expected, rtol=1e-4, atol=1e-5)
+
+
 def test_measures_of_classification():
     p = np.array([[0.9, 0.1], [0.6, 0.4], [0.2, 0.8], [0.6, 0.4]])
     found = scores.scores(p, np.array([0, 1, 1, 0]))
@@ -140,6 +149,18 @@ def test_gallery_table_b3():
     assert numbers["least_covariance_distance_of_swag_and_of_all_iterates"] >= 0.5
     found = [row[kind][1][0] for row in numbers["table_b3"].values() for kind in ("iterates", "SWAG")]
     assert min(found) == numbers["least_covariance_distance_of_swag_and_of_all_iterates"]
+
+
+def test_gallery_says_what_was_found_for_architectures():
+    """The rows of the table in the text are those of the JSON."""
+    table = gallery("deep-networks")["mean and standard error"]
+    text = (GALLERY.parent / "gallery.md").read_text(encoding="utf-8").split("deep-networks.png")[1]
+    for kind, rows in table.items():
+        for name, row in rows.items():
+            percent = [f"{100 * row[key][0]:.1f} %" for key in ("error", "calibration_error")]
+            areas = [f"{row[f'AUROC, {what}'][0]:.3f}" for what in ("mixed pixels", "reordered pixels", "quarter turn")]
+            cells = [f"{kind}, {name}", percent[0], f"{row['log_loss'][0]:.3f}", percent[1], *areas]
+            assert f"| {' | '.join(cells)} |" in text
 
 
 def test_gallery_table_52():

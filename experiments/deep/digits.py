@@ -98,21 +98,40 @@ ARCHITECTURES = {
 }
 
 
+POSTERIORS = {
+    "one network": "one network",
+    "SWAG": "SWAG",
+    "VIFA": "VIFA, slow factors",
+    "mean field": "mean field",
+}
+"""What a picture of architectures calls each method."""
+
+
 def architectures(context: Context) -> Result:
     """Posteriors of three architectures with the same lines of code."""
-    epochs, seeds = (4, range(1)) if context.quick else (30, range(1))
-    names = ("one network", "VIFA") if context.quick else ("one network", "VIFA", "SWAG")
-    cases = [(kind, name) for kind in ARCHITECTURES for name in names]
-    runs: dict[tuple[str, str], list[Run]] = {}
-    for kind, name in context.track(cases, "networks"):
+    epochs, seeds = (4, range(1)) if context.quick else (100, range(3))
+    grid = (0.3,) if context.quick else (0.1, 0.3, 1.0, 3.0)
+    names = ("one network", "VIFA") if context.quick else tuple(POSTERIORS)
+    runs: dict[tuple[str, str], list[Run]] = {(kind, name): [] for kind in ARCHITECTURES for name in names}
+    cases = [(kind, name, seed) for kind, name in runs for seed in seeds]
+    for kind, name, seed in context.track(cases, "networks"):
         apply, first = ARCHITECTURES[kind]
-        grid = (0.3,)
-        runs[kind, name] = [
-            run(name, apply, first(seed), digits(context.quick, seed), grid, epochs, seed) for seed in seeds
-        ]
+        data = digits(context.quick, seed)
+        runs[kind, name].append(run(POSTERIORS[name], apply, first(seed), data, grid, epochs, seed))
     table = {
         kind: {name: summary([each.numbers for each in runs[kind, name]]) for name in names} for kind in ARCHITECTURES
     }
-    sizes = {kind: sum(leaf.size for leaf in first(0).values()) for kind, (_, first) in ARCHITECTURES.items()}
-    numbers = {"parameters": sizes, "epochs": epochs, "splits": len(seeds), "mean and standard error": table}
+    numbers = {
+        "parameters": {
+            kind: sum(leaf.size for leaf in first(0).values()) for kind, (_, first) in ARCHITECTURES.items()
+        },
+        "epochs": epochs,
+        "splits": len(seeds),
+        "prior precisions tried": grid,
+        "prior precisions chosen": {
+            kind: {name: [each.numbers["prior_precision"] for each in runs[kind, name]] for name in names}
+            for kind in ARCHITECTURES
+        },
+        "mean and standard error": table,
+    }
     return Result(digits_picture.architectures(runs, table), numbers)

@@ -57,28 +57,55 @@ def methods(runs: Mapping[str, Sequence[Any]], table: Mapping[str, Any]) -> Any:
     return figure
 
 
+BARS = {
+    "error": ("error rate, test digits (%)", 100.0),
+    "log_loss": ("log loss, test digits (nats)", 1.0),
+    "calibration_error": ("calibration error (%)", 100.0),
+    "AUROC, mixed pixels": ("AUROC, mixed pixels", 1.0),
+    "AUROC, quarter turn": ("AUROC, quarter turn", 1.0),
+}
+
+
 def architectures(runs: Mapping[tuple[str, str], Sequence[Any]], table: Mapping[str, Mapping[str, Any]]) -> Any:
-    """A row of bars for each score, a group for each network."""
-    figure = style.canvas(12.5, 4.4)
-    panels = {
-        "error": ("error rate on test digits (%)", 100.0),
-        "log_loss": ("log loss on test digits (nats)", 1.0),
-        "calibration_error": ("calibration error (%)", 100.0),
-        "AUROC, mixed pixels": ("AUROC: entropy tells mixed pixels", 1.0),
-    }
+    """Bars for each score, a group for each network; below, calibration and entropies of the last two networks."""
+    figure = style.canvas(13.5, 7.8)
+    top, bottom = figure.subfigures(2, 1, height_ratios=(1.0, 1.15))
     names = list(dict.fromkeys(name for _, name in runs))
-    for ax, (key, (title, unit)) in zip(figure.subplots(1, len(panels)), panels.items(), strict=True):
-        for number, name in enumerate(names):
-            at = np.arange(len(table)) + (number - 0.5 * (len(names) - 1)) * 0.16
-            mean, error = unit * np.array([rows[name][key] for rows in table.values()]).T
-            ax.bar(at, mean, 0.15, color=COLORS[name], label=name, yerr=np.nan_to_num(error), ecolor=style.GREY)
-        ax.set_xticks(range(len(table)), list(table))
+    for ax, (key, (title, unit)) in zip(top.subplots(1, len(BARS)), BARS.items(), strict=True):
+        _bars(ax, names, [{name: rows[name][key] for name in names} for rows in table.values()], unit)
+        ax.set_xticks(range(len(table)), list(table), fontsize=8)
         ax.set_title(title)
-        ax.grid(axis="x", visible=False)
         if key.startswith("AUROC"):
-            ax.set_ylim(0.5, 1.0)
-    figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=len(names))
+            ax.set_ylim(0.0, 1.0)
+            ax.axhline(0.5, color=style.GREY, lw=1.0, ls="--")  # entropy tells nothing
+    panels = bottom.subplots(1, 4)
+    for kind, left, right in zip(list(table)[-2:], panels[::2], panels[1::2], strict=True):
+        left.plot([0.3, 1.0], [0.3, 1.0], color=style.LIGHT, lw=1.2)
+        for name in names:
+            look = {"color": COLORS[name], "ls": DASHES[name]}
+            p, y, outside = (
+                np.concatenate([getattr(each, part) for each in runs[kind, name]]) for part in ("p", "y", "outside")
+            )
+            _reliability(left, p, y, look | {"lw": 1.8})
+            _share(right, p, look | {"lw": 1.0})
+            _share(right, outside, look | {"lw": 2.2, "label": name})
+        left.set(
+            xlabel="confidence", ylabel="share that is right", title=f"{kind} network:\ncalibration on test digits"
+        )
+        right.set(xlabel="entropy of the prediction (nats)", ylabel="share of inputs below")
+        right.set_title(f"{kind} network: entropy of\ndigits (thin) and mixed pixels (thick)")
+    handles, labels = panels[-1].get_legend_handles_labels()
+    bottom.legend(handles, labels, loc="outside lower center", ncols=len(names), handlelength=4)
     return figure
+
+
+def _bars(ax: Any, names: Sequence[str], groups: Sequence[Mapping[str, Sequence[float]]], unit: float) -> None:
+    """A bar for each name in every group, with its standard error where there is one."""
+    for number, name in enumerate(names):
+        at = np.arange(len(groups)) + (number - 0.5 * (len(names) - 1)) * 0.19
+        mean, error = unit * np.array([group[name] for group in groups]).T
+        ax.bar(at, mean, 0.17, color=COLORS[name], yerr=np.nan_to_num(error), ecolor=style.GREY)
+    ax.grid(axis="x", visible=False)
 
 
 def _share(ax: Any, p: np.ndarray, look: Mapping[str, Any]) -> None:
