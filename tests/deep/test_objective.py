@@ -65,6 +65,12 @@ def test_prior_term(rank):
     agree(gradient, slope)
 
 
+@pytest.mark.parametrize(("rows", "columns"), [(0, 5000), (3, 1 << 14), (5, 7)])
+def test_sums_over_rows_long_and_short(rows, columns):
+    array = np.random.default_rng(3).standard_normal((rows, columns))
+    np.testing.assert_allclose(objective._over_rows(jnp.asarray(array)), array.sum(axis=0), rtol=1e-12, atol=1e-12)
+
+
 def network(params, X):
     return jnp.tanh(X @ params["w"]) @ params["v"]
 

@@ -25,6 +25,8 @@ Variables = dict[str, Any]
 
 _FEW = 3
 """Up to so many factors, matrices of K×K are inverted number by number."""
+_LONG = 1 << 12
+"""Parameters from which a sum over rows is written as a product."""
 
 
 def _std(variables: Variables) -> Any:
@@ -38,12 +40,12 @@ def _scaled(variables: Variables) -> Any:
 
 
 def _over_rows(array: Any) -> Any:
-    """Sum over the first axis of (rows, D), as a product.
+    """Sum over the first axis of (rows, D), as a product where rows are long.
 
     XLA (of jaxlib 0.10) leaves ``sum(axis=0)`` to YNNPACK, which takes several times as long for some shapes: 2×2¹⁵,
-    3×2¹⁴ and 5×2¹³ among them, which are blocks of ours.
+    3×2¹⁴ and 5×2¹³ among them, which are blocks of ours. Short rows are summed faster than multiplied.
     """
-    return jnp.ones(array.shape[0], array.dtype) @ array
+    return jnp.ones(array.shape[0], array.dtype) @ array if array.shape[-1] > _LONG else array.sum(axis=0)
 
 
 def gram(variables: Variables) -> Any:

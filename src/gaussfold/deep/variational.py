@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import jax
@@ -24,6 +25,8 @@ _LARGE = 1 << 13
 """Random numbers of larger networks are drawn in multiples of this."""
 BLOCK = 1 << 17
 """Numbers of mean, factors and log_psi that are moved together."""
+LONGEST = 1 << 14
+"""Parameters that are moved together at most."""
 
 
 @dataclass(frozen=True)
@@ -58,21 +61,24 @@ class VIFAProgram:
     @property
     def _block(self) -> int:
         """Parameters that are moved together: a power of two, so that rows of a block begin where they should."""
-        return (
-            1 << max(0, (BLOCK // (self.rank + 2)).bit_length() - 1) if self.optimizer.elementwise else self.layout.dim
-        )
+        if not self.optimizer.elementwise:
+            return self.layout.dim
+        return min(LONGEST, 1 << max(0, (BLOCK // (self.rank + 2)).bit_length() - 1))
 
     def _draw(self, key: Any, number: Any, zero: Any) -> tuple[Any, Any]:
         """Draw ``number``: h and z. ``zero`` is 0 in a way that the compiler cannot know.
 
-        XLA makes random numbers several times more slowly for odd sizes and at offsets that it knows to be odd.
+        XLA makes random numbers several times more slowly for odd sizes and at offsets that it knows to be odd, and
+        makes them anew for whoever reads them unless a condition stands between.
         """
-        size = self.rank + self.layout.dim
-        large = size > _LARGE
-        drawn = -(-size // _LARGE) * _LARGE if large else size  # the first numbers are the same, whatever the size
-        both = DRAWS[self.samples](key, number, self.n_samples, drawn, self.layout.dtype)
-        first = self.rank + zero if large else self.rank
-        return both[: self.rank], jax.lax.dynamic_slice_in_dim(both, first, self.layout.dim)
+        size, dtype = self.rank + self.layout.dim, self.layout.dtype
+        make = partial(DRAWS[self.samples], key, number, self.n_samples)
+        if size <= _LARGE:
+            both = make(size, dtype)
+            return both[: self.rank], both[self.rank :]
+        drawn = -(-size // _LARGE) * _LARGE  # the first numbers are the same, whatever the size
+        both = jax.lax.cond(zero == 0, lambda: make(drawn, dtype), lambda: jnp.zeros(drawn, dtype))
+        return both[: self.rank], jax.lax.dynamic_slice_in_dim(both, self.rank + zero, self.layout.dim)
 
     def _loss(self, theta: Any, batch: Any, scale: Any) -> Any:
         return -scale * total(self.log_likelihood, self.layout.unflatten(theta), batch).astype(theta.dtype)
