@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 from sklearn.datasets import make_moons
+from sklearn.linear_model import LogisticRegression
 
 import gaussfold as gf
 from gaussfold.deep import lrvga
@@ -180,17 +181,22 @@ def test_ten_samples_reach_the_closed_form(logistic, sigma):
 
 
 def test_a_network_learns_two_moons_in_one_pass():
+    """Where a single pass ends depends on its draws, even on how the processor rounds: the median of five counts."""
     X, y = make_moons(1200, noise=0.15, random_state=1)
     test_X, test_y = make_moons(1000, noise=0.15, random_state=2)
     params, std = start(2, 16, 16, 1, std=2.0)
-    model = gf.deep.LRVGA(network, "bernoulli", params, rank=20, prior_std=std, block_size=10, seed=1)
-    posterior = model.fit((X.astype("f") - 0.4, y))
-    prediction = posterior.predict(network, test_X.astype("f") - 0.4, n_samples=50)
-    accuracy = ((prediction.mean[:, 0] > 0.5) == test_y).mean()
-    log_loss = -prediction.log_prob(test_y).mean()
+    found = []
+    for seed in range(5):
+        model = gf.deep.LRVGA(network, "bernoulli", params, rank=20, prior_std=std, block_size=10, seed=seed)
+        posterior = model.fit((X.astype("f") - 0.4, y))
+        prediction = posterior.predict(network, test_X.astype("f") - 0.4, n_samples=50)
+        accuracy = ((prediction.mean[:, 0] > 0.5) == test_y).mean()
+        found.append((accuracy, -prediction.log_prob(test_y).mean(), model.progressive_log_loss))
+    accuracy, log_loss, progressive = np.median(found, axis=0)
     assert accuracy > 0.95
     assert log_loss < 0.16
-    assert model.progressive_log_loss < 0.35
+    assert progressive < 0.35
+    assert min(found)[0] > LogisticRegression().fit(X, y).score(test_X, test_y)
 
 
 def test_several_outputs_and_half_labels():
