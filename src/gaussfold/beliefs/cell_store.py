@@ -182,7 +182,7 @@ class CellStore:
 
     def _cell_state(self) -> dict[str, np.ndarray]:
         # Touched cells are copied, the whole is not: a large belief must not need half of its memory again.
-        few = self._dim // (2 if self._cells.nbytes < LARGE else 8)
+        few = self._dim // (2 if self._cells.nbytes < LARGE else 4)
         if self._blank is None:
             return {"cells": self._all_cells()}
         columns = self._touched_below(few)

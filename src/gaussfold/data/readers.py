@@ -15,7 +15,7 @@ from gaussfold.data.reading import COLUMNAR, Reading, Roles, format_of_bytes, fo
 from gaussfold.data.sources import Source, expand, skip_mark
 from gaussfold.data.text import TextReader
 
-_AHEAD = 2
+_AHEAD = 4
 _RING = _AHEAD + 3  # chunks that may be alive: waiting, being parsed, in use, and one to look back at
 
 
