@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ LANES = (1, 8)
 """Numbers of components that the fast loop is written for."""
 NEAR = 1 << 20
 """Cells of fewer bytes are in the caches: asking for them ahead of time only costs."""
+SIDE_BY_SIDE = 1 << 14
+"""So many scores are worth a thread of their own."""
 LOOKED_AT, SCATTERED = 1024, 256
 """So many entries of the rows are looked at, and are all over the memory if they lie in more cache lines than this."""
 
@@ -38,6 +41,19 @@ def _far(cells: np.ndarray, indices: np.ndarray) -> bool:
     some = indices[:: max(1, indices.size // LOOKED_AT)]
     lines = some.astype(np.int64) * cells[0].nbytes >> 6
     return np.unique(lines).size > SCATTERED
+
+
+def _logit_scores(p0: float, y: Array, mean: Array, variance: Array, scores: Array) -> None:
+    """Scores of rows; of many components in two halves side by side, since readers leave a core idle then."""
+    if scores.shape[1] == 1 or scores.size < SIDE_BY_SIDE:
+        logit_scores(p0, y, mean, variance, scores)
+        return
+    half = len(y) // 2
+    second = (y[half:], mean[half:], variance[half:], scores[half:])
+    other = threading.Thread(target=logit_scores, args=(p0, *second))
+    other.start()
+    logit_scores(p0, y[:half], mean[:half], variance[:half], scores[:half])
+    other.join()
 
 
 class Cellular(CellStore):
@@ -179,7 +195,7 @@ class Cellular(CellStore):
         code, p0, p1 = program[:3]
         scores = np.empty(marginals.shape[1:])
         if code == LOGIT:
-            logit_scores(p0, y, marginals[0], marginals[1], scores)
+            _logit_scores(p0, y, marginals[0], marginals[1], scores)
         else:
             any_scores(code, p0, p1, y, marginals[0], marginals[1], scores)
         if marginals.shape[2] == 1:
