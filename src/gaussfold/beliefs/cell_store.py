@@ -2,8 +2,8 @@
 
 A belief over d features is one array of shape (d, 2, K) (see ``engine.cells``) and nothing else of that size, except
 one clock reading per feature once forgetting or drift is used. Until the first row is learned a prior that is the same
-for all features is a single cell; after that its cells are written page by page, when a row first meets one of them
-(``beliefs.pages``).
+for all features is a single cell; after that all cells are written or, of a large belief, a page of them when a row
+first meets one (``beliefs.pages``).
 """
 
 from __future__ import annotations
