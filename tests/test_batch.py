@@ -9,7 +9,7 @@ from scipy import optimize, sparse, special, stats
 from threadpoolctl import threadpool_limits
 
 from gaussfold import batch, metrics
-from gaussfold.beliefs.dense import DenseGaussian
+from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.likelihoods import Bernoulli, Gaussian, NegativeBinomial, Poisson, StudentT
 from gaussfold.linalg.information import InformationRoot
 from tests.shared import ORACLES, needs_oracles

@@ -69,7 +69,7 @@ def test_compilation_is_announced_once(tmp_path):
 
 def test_silence_can_be_asked_for(tmp_path):
     """On the engine's smallest loop, so that it compiles in a second."""
-    code = "import numpy as np; from gaussfold.engine.vectors import dot; print(dot(np.ones(2), np.ones(2)))"
+    code = "import numpy as np; from gaussfold.engine.scalar.vectors import dot; print(dot(np.ones(2), np.ones(2)))"
     assert _python(code, NUMBA_CACHE_DIR=str(tmp_path), GAUSSFOLD_QUIET="1") == ("2.0\n", "")
     out, err = _python(code, NUMBA_CACHE_DIR=str(tmp_path / "other"))
     assert out == "2.0\n"

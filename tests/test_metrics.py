@@ -11,7 +11,7 @@ from sklearn import calibration as sk_calibration
 from sklearn import metrics as sk_metrics
 
 from gaussfold import batch, metrics
-from gaussfold.beliefs.dense import DenseGaussian
+from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.likelihoods import Bernoulli, Gaussian, Poisson, StudentT
 from tests.reference import psis as reference
 from tests.shared import ORACLES, needs_oracles

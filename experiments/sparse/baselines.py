@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import njit
 
-from gaussfold.beliefs.cellular import Rows
+from gaussfold.beliefs.diagonal.cellular import Rows
 from gaussfold.types import Array
 
 

@@ -14,7 +14,7 @@ from experiments.sparse.baselines import AdaGrad
 from experiments.sparse.sampled_vb import SampledVB
 from experiments.style import BLACK, BLUE, GREEN, GREY, LIGHT, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from gaussfold.beliefs import Joint, Marginal
-from gaussfold.beliefs.cellular import Rows
+from gaussfold.beliefs.diagonal.cellular import Rows
 from gaussfold.dynamics import Forgetting
 from gaussfold.folding import recipe_of
 from gaussfold.likelihoods import Bernoulli

@@ -12,7 +12,7 @@ from sklearn.utils import murmurhash3_32
 
 from experiments.registry import ORACLES, Context
 from experiments.sparse.learners import GRIDS, METHODS, PRIOR
-from gaussfold.beliefs.cellular import Rows
+from gaussfold.beliefs.diagonal.cellular import Rows
 from gaussfold.data.readers import Stream
 from gaussfold.data.reading import Reading
 from gaussfold.types import Array

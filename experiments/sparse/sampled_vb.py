@@ -14,8 +14,8 @@ import numpy as np
 from numba import njit
 
 from experiments.sparse.baselines import log_loss
-from gaussfold.beliefs.cellular import Rows
-from gaussfold.engine.exponential import exp_nonpositive
+from gaussfold.beliefs.diagonal.cellular import Rows
+from gaussfold.engine.scalar.exponential import exp_nonpositive
 from gaussfold.types import Array
 
 POOL = 1 << 15

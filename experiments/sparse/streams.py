@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from gaussfold.beliefs.cellular import Rows
+from gaussfold.beliefs.diagonal.cellular import Rows
 from gaussfold.types import Array
 
 CHUNK = 50_000

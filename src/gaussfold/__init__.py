@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 __version__ = "0.1.0"
 
 _HOMES = {
-    "DenseGaussian": "gaussfold.beliefs.dense",
-    "DiagonalGaussian": "gaussfold.beliefs.diagonal",
-    "DiagonalMixture": "gaussfold.beliefs.mixture",
+    "DenseGaussian": "gaussfold.beliefs.dense.belief",
+    "DiagonalGaussian": "gaussfold.beliefs.diagonal.belief",
+    "DiagonalMixture": "gaussfold.beliefs.diagonal.mixture",
     "FactorGaussian": "gaussfold.beliefs.factor",
     "FoldResult": "gaussfold.folding",
     "GPClassifier": "gaussfold.estimators.gp",
     "GPRegressor": "gaussfold.estimators.gp",
-    "LowRankGaussian": "gaussfold.beliefs.lowrank",
+    "LowRankGaussian": "gaussfold.beliefs.lowrank.belief",
     "StreamingClassifier": "gaussfold.estimators",
     "StreamingFactorAnalysis": "gaussfold.estimators.factor_analysis",
     "StreamingPoissonRegressor": "gaussfold.estimators",
@@ -63,11 +63,11 @@ __all__ = [
 
 if TYPE_CHECKING:
     from gaussfold import batch, data, deep, dynamics, gp, hashing, likelihoods, lookback, metrics, rules
-    from gaussfold.beliefs.dense import DenseGaussian
-    from gaussfold.beliefs.diagonal import DiagonalGaussian
+    from gaussfold.beliefs.dense.belief import DenseGaussian
+    from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
+    from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
     from gaussfold.beliefs.factor import FactorGaussian
-    from gaussfold.beliefs.lowrank import LowRankGaussian
-    from gaussfold.beliefs.mixture import DiagonalMixture
+    from gaussfold.beliefs.lowrank.belief import LowRankGaussian
     from gaussfold.estimators import StreamingClassifier, StreamingPoissonRegressor, StreamingRegressor
     from gaussfold.estimators.factor_analysis import StreamingFactorAnalysis
     from gaussfold.estimators.gp import GPClassifier, GPRegressor

@@ -14,7 +14,7 @@ from gaussfold.rules import check_defined, resolve, resolve_at
 from gaussfold.rules.at import At
 from gaussfold.rules.catalogue import AnyRule
 from gaussfold.rules.visit import visit
-from gaussfold.types import Array, ArrayLike, Moments
+from gaussfold.types import Array, ArrayLike, Moments, Program
 
 FoldResult = Trace
 """Per row, *before* learning it: ``mean`` and ``variance`` of f = x'θ and ``log_predictive``; and the sites."""
@@ -26,7 +26,7 @@ class Recipe(NamedTuple):
     likelihood: Likelihood
     rule: AnyRule
     at: At
-    program: tuple[int, float, float, int, float, int] | None
+    program: Program | None
 
 
 @lru_cache(maxsize=256)
@@ -35,7 +35,7 @@ def recipe_of(likelihood: Likelihood, rule: str | AnyRule, at: str | At) -> Reci
     rule, at = resolve(rule), resolve_at(at)
     check_defined(rule, at, likelihood)
     kernel = likelihood.kernel
-    return Recipe(likelihood, rule, at, None if kernel is None else (*kernel, rule.code, rule.alpha, at.code))
+    return Recipe(likelihood, rule, at, None if kernel is None else Program(*kernel, rule.code, rule.alpha, at.code))
 
 
 def fold(

@@ -55,9 +55,9 @@ FORMAT = 1
 """Version of what is written. Raise it, and add a migration, when any kind changes its arrays or header."""
 
 KINDS: dict[str, str] = {
-    "DenseGaussian": "gaussfold.beliefs.dense",
-    "DiagonalGaussian": "gaussfold.beliefs.diagonal",
-    "DiagonalMixture": "gaussfold.beliefs.mixture",
+    "DenseGaussian": "gaussfold.beliefs.dense.belief",
+    "DiagonalGaussian": "gaussfold.beliefs.diagonal.belief",
+    "DiagonalMixture": "gaussfold.beliefs.diagonal.mixture",
     "FactorGaussian": "gaussfold.beliefs.factor",
     "Posterior": "gaussfold.deep.posterior",
     "TrainingState": "gaussfold.deep.state",
@@ -66,7 +66,7 @@ KINDS: dict[str, str] = {
     "GPRegressor": "gaussfold.estimators.gp",
     "StreamModel": "gaussfold.cli.model",
     "LRVGA": "gaussfold.deep.lrvga",
-    "LowRankGaussian": "gaussfold.beliefs.lowrank",
+    "LowRankGaussian": "gaussfold.beliefs.lowrank.belief",
     "StreamingClassifier": "gaussfold.estimators",
     "StreamingFactorAnalysis": "gaussfold.estimators.factor_analysis",
     "StreamingPoissonRegressor": "gaussfold.estimators",

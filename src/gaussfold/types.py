@@ -12,6 +12,17 @@ ArrayLike: TypeAlias = Any
 """Whatever ``numpy.asarray`` takes, a SciPy CSR matrix or a dataframe."""
 
 
+class Program(NamedTuple):
+    """A likelihood, a rule and an at as the compiled engine reads them; opaque to what lies between it and ``fold``."""
+
+    code: int
+    p0: float
+    p1: float
+    rule: int
+    alpha: float
+    at: int
+
+
 class Moments(NamedTuple):
     """Mean and variance (never a standard deviation) of a scalar per row, usually of ``f = x'θ``."""
 

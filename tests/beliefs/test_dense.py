@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.stats import multivariate_normal
 
 import gaussfold as gf
-from gaussfold.beliefs import blocks
+from gaussfold.beliefs.dense import passes as blocks
 from gaussfold.likelihoods import Bernoulli, Gaussian
 
 MEAN = np.array([0.3, -1.2, 0.7])

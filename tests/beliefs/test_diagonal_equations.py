@@ -8,7 +8,7 @@ from scipy import integrate, optimize, sparse
 from scipy.special import log_ndtr
 
 import gaussfold as gf
-from gaussfold.beliefs.coupling import Marginal
+from gaussfold.beliefs.diagonal.coupling import Marginal
 from gaussfold.likelihoods import Bernoulli, Gaussian, Poisson
 from tests.beliefs.sparse_streams import dicts, draw
 from tests.reference import diagonal as paper

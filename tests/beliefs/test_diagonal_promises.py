@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import gaussfold as gf
-from gaussfold.beliefs.coupling import Joint, Marginal
+from gaussfold.beliefs.diagonal.coupling import Joint, Marginal
 from gaussfold.dynamics import Forgetting, RandomWalk
 from gaussfold.likelihoods import Bernoulli, Gaussian, Poisson, StudentT
 from tests.beliefs.sparse_streams import dicts, draw

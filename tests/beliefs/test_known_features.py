@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import gaussfold as gf
-from gaussfold.beliefs.mixture import PRIOR_GRID, DiagonalMixture
-from gaussfold.beliefs.rows import sparse_rows
+from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
+from gaussfold.beliefs.diagonal.rows import sparse_rows
 from gaussfold.beliefs.trace import RowError
 from gaussfold.folding import recipe_of
 from gaussfold.likelihoods import Bernoulli

@@ -101,7 +101,7 @@ def test_chunks_do_not_matter(block, kind):
 @pytest.mark.parametrize("block", [1, 5])
 def test_a_failing_chunk_leaves_the_belief_as_it_was(block, monkeypatch):
     for limit in (1 << 26, 0):  # in memory, and on disk
-        monkeypatch.setattr("gaussfold.beliefs.lowrank_snapshot.SNAPSHOT_BYTES", limit)
+        monkeypatch.setattr("gaussfold.beliefs.lowrank.snapshot.SNAPSHOT_BYTES", limit)
         X, y = rows("poisson", n=23)
         one = gf.LowRankGaussian.isotropic(14, 3, 2.0, block_size=block)
         gf.fold(one, LIKELIHOODS["poisson"], X[:8], y[:8])

@@ -10,8 +10,8 @@ import pytest
 from scipy import sparse
 
 import gaussfold as gf
-from gaussfold.beliefs import pages
-from gaussfold.beliefs.mixture import DiagonalMixture
+from gaussfold.beliefs.diagonal import pages
+from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.dynamics import Forgetting
 from gaussfold.likelihoods import Bernoulli
 from tests.beliefs.sparse_streams import draw

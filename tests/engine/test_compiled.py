@@ -1,6 +1,9 @@
 """Compiled code is cached under the contents of the whole engine, so an edit in one file cannot leave another stale."""
 
-from gaussfold.engine import compiled, dense, maps, special
+from gaussfold.engine import compiled
+from gaussfold.engine.arrays import over_arrays as maps
+from gaussfold.engine.dense import absorb as dense
+from gaussfold.engine.scalar import special
 
 
 def test_every_function_carries_the_stamp_of_the_whole_engine():

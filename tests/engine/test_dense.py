@@ -6,7 +6,7 @@ import pytest
 import gaussfold as gf
 from gaussfold import likelihoods as lk
 from gaussfold import rules
-from gaussfold.engine import dense
+from gaussfold.engine.dense import absorb as dense
 from tests.problems import data, prior, relative
 from tests.reference import sites
 from tests.reference.dense import Textbook

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from gaussfold.engine.compiled import compiled
-from gaussfold.engine.evaluate import log_predictive
-from gaussfold.engine.exponential import exp_nonpositive, log_one_minus, log_positive
 from gaussfold.engine.families import LOGIT
-from gaussfold.engine.lane_memory import load4, load8, store
-from gaussfold.engine.lanes import bits_of, first_lanes, lanes4, peak, total
-from gaussfold.engine.logit_scores import logit_scores
+from gaussfold.engine.scalar.evaluate import log_predictive
+from gaussfold.engine.scalar.exponential import exp_nonpositive, log_one_minus, log_positive
+from gaussfold.engine.simd.lane_memory import load4, load8, store
+from gaussfold.engine.simd.lanes import bits_of, first_lanes, lanes4, peak, total
+from gaussfold.engine.sparse.logit_scores import logit_scores
 
 
 @compiled

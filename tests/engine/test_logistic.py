@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from gaussfold.engine import logistic
+from gaussfold.engine.scalar import logistic
 from tests.reference import likelihoods as reference
 from tests.shared import ORACLES, needs_oracles
 

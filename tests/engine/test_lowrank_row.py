@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import gaussfold as gf
-from gaussfold.engine import lowrank_row
-from gaussfold.engine.lowrank import gram
+from gaussfold.engine.lowrank import row as lowrank_row
+from gaussfold.engine.lowrank.products import gram
 from gaussfold.factors import eigen
 from tests.reference import lowrank as reference
 
@@ -61,7 +61,7 @@ def test_many_rows_fused_or_not(p, monkeypatch):
     results = []
     for few in (16, 0):
         monkeypatch.setattr("gaussfold.factors.eigen.FEW", few)
-        monkeypatch.setattr("gaussfold.beliefs.lowrank_pass.FEW", few)
+        monkeypatch.setattr("gaussfold.beliefs.lowrank.passes.FEW", few)
         one = gf.LowRankGaussian.isotropic(30, p, 1.3)
         trace = gf.fold(one, gf.likelihoods.Bernoulli(), X, y)
         results.append((one.mean, one.W @ one.W.T, one.psi, trace.mean, trace.variance, trace.log_predictive))

@@ -5,7 +5,8 @@ import pytest
 
 from gaussfold import likelihoods as lk
 from gaussfold import rules
-from gaussfold.engine import evaluate, maps
+from gaussfold.engine.arrays import over_arrays as maps
+from gaussfold.engine.scalar import evaluate
 from gaussfold.types import Moments
 from tests.problems import FAMILIES, RULES, is_defined, labels, name
 from tests.reference import sites as twin

@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 from sklearn.utils import murmurhash3_32
 
 from gaussfold.data.strings import collision_rate, murmur_all, murmur_of
-from gaussfold.engine.murmur import combine, murmur, murmur_short
-from gaussfold.engine.words import PADDING
+from gaussfold.engine.text.byte_scan import PADDING
+from gaussfold.engine.text.murmur import combine, murmur, murmur_short
 from tests.reference.parsers import mix
 
 

@@ -5,8 +5,8 @@ import struct
 import numpy as np
 import pytest
 
-from gaussfold.engine.numbers import parse_number, scan_number
-from gaussfold.engine.parse_vw import VW_ENDS
+from gaussfold.engine.text.numbers import parse_number, scan_number
+from gaussfold.engine.text.parse_vw import VW_ENDS
 
 
 def read(text):

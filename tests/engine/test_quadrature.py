@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gaussfold import likelihoods as lk
-from gaussfold.engine import quadrature
+from gaussfold.engine.scalar import quadrature
 from tests.problems import FAMILIES, extreme_marginals, name
 from tests.reference import likelihoods as reference
 from tests.reference import quadrature as twin

@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from gaussfold.engine import maps
-from gaussfold.engine.evaluate import expected_derivatives, expected_log_density
+from gaussfold.engine.arrays import over_arrays as maps
 from gaussfold.engine.families import LOGIT, POISSON, PROBIT
-from gaussfold.engine.process_noise import add_adjoints, add_adjoints_pair, process_noise, process_noise_pair
-from gaussfold.engine.quadrature import tilted_moments
-from gaussfold.engine.special import inverse_mills, log_normal_cdf
-from gaussfold.engine.vectors import sort_first
+from gaussfold.engine.kalman.process_noise import add_adjoints, add_adjoints_pair, process_noise, process_noise_pair
+from gaussfold.engine.scalar.evaluate import expected_derivatives, expected_log_density
+from gaussfold.engine.scalar.quadrature import tilted_moments
+from gaussfold.engine.scalar.special import inverse_mills, log_normal_cdf
+from gaussfold.engine.scalar.vectors import sort_first
 from gaussfold.gp import Matern32, Matern52
 
 RNG = np.random.default_rng(8)

@@ -5,7 +5,8 @@ import pytest
 
 from gaussfold import likelihoods as lk
 from gaussfold import rules
-from gaussfold.engine import maps, sites
+from gaussfold.engine.arrays import over_arrays as maps
+from gaussfold.engine.scalar import sites
 from tests.problems import FAMILIES, RULES, extreme_marginals, is_defined, labels, name
 from tests.reference import likelihoods as reference
 from tests.reference import sites as twin

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from scipy import special as scipy_special
 
-from gaussfold.engine import special
 from gaussfold.engine.families import bounded_exp
-from gaussfold.engine.quadrature import expm1_minus
+from gaussfold.engine.scalar import special
+from gaussfold.engine.scalar.quadrature import expm1_minus
 
 POINTS = [-700.0, -120.3, -37.7, -5.1, -5.0, -4.9, -0.8, -1e-9, 0.0, 1e-9, 0.3, 4.9, 5.1, 8.3, 36.9, 120.0, 700.0]
 

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from gaussfold.engine.lowrank import gram
+from gaussfold.engine.lowrank.products import gram
 from gaussfold.factors import PROJECTIONS
 from gaussfold.factors.recursive_em import em_loop, project_em
 from tests.reference import lowrank as reference
@@ -70,7 +70,7 @@ def test_sparse_rows_and_float32_agree(name, loops):
 def test_tiles_do_not_change_the_result(monkeypatch):
     results = []
     for size in (1 << 19, 1):
-        monkeypatch.setattr("gaussfold.engine.lowrank.TILE_BYTES", size)
+        monkeypatch.setattr("gaussfold.engine.lowrank.products.TILE_BYTES", size)
         W, psi, X, weights = problem(8, d=300, p=5, K=2)
         G = project_em(W, psi, gram(W, psi), X, weights, 0.9, 3)
         results.append((W, psi, G))

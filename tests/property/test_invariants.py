@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.linalg import solve_triangular
 
 import gaussfold as gf
-from gaussfold.beliefs import blocks
+from gaussfold.beliefs.dense import passes as blocks
 from gaussfold.dynamics import Forgetting, RandomWalk
 from gaussfold.likelihoods import Bernoulli, Gaussian, Poisson
 from tests import problems

@@ -1,6 +1,6 @@
 """A dense Gaussian that learns row by row with the formulas of a textbook: inverses, outer products, no factors.
 
-Twin of ``gaussfold.beliefs.dense``, ``gaussfold.beliefs.blocks`` and ``gaussfold.engine.dense``.
+Twin of ``gaussfold.beliefs.dense.belief``, ``gaussfold.beliefs.dense.passes`` and ``gaussfold.engine.dense.absorb``.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ import pytest
 
 from gaussfold import likelihoods as lk
 from gaussfold import rules
-from gaussfold.engine import maps
+from gaussfold.engine.arrays import over_arrays as maps
 from gaussfold.expectations.cubature import GaussHermite, Unscented
 from gaussfold.likelihoods import normal
 from gaussfold.likelihoods.regression import regress

@@ -33,7 +33,7 @@ def _cells():
 
 @pytest.mark.parametrize(("likelihood", "labels", "rule", "at"), list(_cells()))
 def test_python_and_engine_agree(likelihood, labels, rule, at):
-    from gaussfold.engine.sites import visit as compiled
+    from gaussfold.engine.scalar.sites import visit as compiled
 
     for y in labels:
         for m0, v0, w in [(0.3, 0.5, 1.0), (-1.1, 1.3, 2.5), (0.9, 0.04, 0.3)]:

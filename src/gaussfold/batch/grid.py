@@ -8,7 +8,7 @@ from scipy.special import logsumexp
 
 from gaussfold.batch.laplace import mode
 from gaussfold.batch.problem import Problem, prepare
-from gaussfold.beliefs.dense import DenseGaussian
+from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.linalg.roots import lower_root
 from gaussfold.protocols import Likelihood
 from gaussfold.types import Array, ArrayLike

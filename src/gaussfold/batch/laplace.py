@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gaussfold.batch.problem import Problem, prepare
-from gaussfold.beliefs.dense import DenseGaussian
+from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.linalg.roots import root_from_precision
 from gaussfold.protocols import Likelihood
 from gaussfold.types import Array, ArrayLike

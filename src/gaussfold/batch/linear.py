@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gaussfold.batch.problem import prepare
-from gaussfold.beliefs.dense import DenseGaussian
+from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.likelihoods import Gaussian
 from gaussfold.linalg.information import InformationRoot
 from gaussfold.types import ArrayLike

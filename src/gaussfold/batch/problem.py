@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gaussfold.beliefs.dense import DenseGaussian
+from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.linalg.information import InformationRoot
 from gaussfold.observations import observe
 from gaussfold.protocols import Likelihood

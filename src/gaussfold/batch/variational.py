@@ -22,7 +22,7 @@ from scipy.sparse.linalg import LinearOperator, gmres
 
 from gaussfold.batch.laplace import mode
 from gaussfold.batch.problem import Problem, prepare
-from gaussfold.beliefs.dense import DenseGaussian
+from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.likelihoods import Bernoulli
 from gaussfold.linalg.information import InformationRoot
 from gaussfold.protocols import Likelihood

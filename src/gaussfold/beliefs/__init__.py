@@ -9,12 +9,12 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gaussfold.beliefs.coupling import Joint, Marginal
-    from gaussfold.beliefs.dense import DenseGaussian
-    from gaussfold.beliefs.diagonal import DiagonalGaussian
+    from gaussfold.beliefs.dense.belief import DenseGaussian
+    from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
+    from gaussfold.beliefs.diagonal.coupling import Joint, Marginal
+    from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
     from gaussfold.beliefs.factor import FactorGaussian
-    from gaussfold.beliefs.lowrank import LowRankGaussian
-    from gaussfold.beliefs.mixture import DiagonalMixture
+    from gaussfold.beliefs.lowrank.belief import LowRankGaussian
 
 __all__ = [
     "DenseGaussian",
@@ -27,13 +27,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "DenseGaussian": "dense",
-    "DiagonalGaussian": "diagonal",
-    "DiagonalMixture": "mixture",
+    "DenseGaussian": "dense.belief",
+    "DiagonalGaussian": "diagonal.belief",
+    "DiagonalMixture": "diagonal.mixture",
     "FactorGaussian": "factor",
-    "Joint": "coupling",
-    "LowRankGaussian": "lowrank",
-    "Marginal": "coupling",
+    "Joint": "diagonal.coupling",
+    "LowRankGaussian": "lowrank.belief",
+    "Marginal": "diagonal.coupling",
 }
 
 

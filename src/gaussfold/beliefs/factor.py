@@ -9,10 +9,10 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from scipy import sparse
 
-from gaussfold.beliefs import lowrank_options
-from gaussfold.beliefs.dense import DenseGaussian
-from gaussfold.beliefs.lowrank import LowRankGaussian
-from gaussfold.engine.lowrank import gram
+from gaussfold.beliefs.dense.belief import DenseGaussian
+from gaussfold.beliefs.lowrank import options as lowrank_options
+from gaussfold.beliefs.lowrank.belief import LowRankGaussian
+from gaussfold.engine.lowrank.products import gram
 from gaussfold.factors.woodbury import Precision
 from gaussfold.types import Array, ArrayLike, Moments
 

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from gaussfold.beliefs.diagonal import DiagonalGaussian
-from gaussfold.beliefs.mixture import DiagonalMixture
-from gaussfold.beliefs.rows import Rows
+from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
+from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
+from gaussfold.beliefs.diagonal.rows import Rows
 from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.cli.sampling import sampled_latent
 from gaussfold.cli.setting import Setting

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from gaussfold.beliefs.mixture import DiagonalMixture
+from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.data.chunks import Chunk
 from gaussfold.types import Array
 

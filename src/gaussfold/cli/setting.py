@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from gaussfold import likelihoods
-from gaussfold.beliefs.diagonal import DiagonalGaussian
-from gaussfold.beliefs.mixture import PRIOR_GRID, DiagonalMixture
+from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
+from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
 
 AUTO = "auto"
 DEFAULT_PRIOR = {"prior_std": AUTO}

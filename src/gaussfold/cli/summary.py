@@ -6,7 +6,7 @@ import math
 import sys
 from typing import Any
 
-from gaussfold.beliefs.mixture import PRIOR_GRID
+from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID
 from gaussfold.cli.model import StreamModel, constant_loss
 from gaussfold.cli.options import Run
 from gaussfold.cli.setting import AUTO

@@ -14,7 +14,7 @@ from gaussfold.data.chunks import Chunk
 from gaussfold.data.columns import assemble, categories, name_features, numbers
 from gaussfold.data.messages import BadRecord, BadRecordError, DataError
 from gaussfold.data.reading import Column, Reading, Roles
-from gaussfold.engine.records import EXPECTED_LABEL, EXPECTED_SMALLER, EXPECTED_WEIGHT, LARGEST
+from gaussfold.engine.text.csr_rows import EXPECTED_LABEL, EXPECTED_SMALLER, EXPECTED_WEIGHT, LARGEST
 
 _BATCH = 8192
 

@@ -12,8 +12,8 @@ import scipy
 
 from gaussfold.data.messages import BadRecord
 from gaussfold.data.naming import Named
-from gaussfold.engine.records import N_REPORT, Options, Rows, Scratch
-from gaussfold.engine.words import PADDING
+from gaussfold.engine.text.byte_scan import PADDING
+from gaussfold.engine.text.csr_rows import N_REPORT, Options, Rows, Scratch
 
 
 @dataclass(frozen=True, eq=False)

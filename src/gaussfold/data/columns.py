@@ -16,9 +16,9 @@ from gaussfold.data.messages import DataError
 from gaussfold.data.naming import Named, pair_name
 from gaussfold.data.reading import Column, Reading
 from gaussfold.data.strings import murmur_all, murmur_of
-from gaussfold.engine.murmur import combine
-from gaussfold.engine.pairs import interact_table, merge_rows
-from gaussfold.engine.records import LARGEST
+from gaussfold.engine.text.csr_rows import LARGEST
+from gaussfold.engine.text.murmur import combine
+from gaussfold.engine.text.pairs import interact_table, merge_rows
 
 
 class Feature(NamedTuple):

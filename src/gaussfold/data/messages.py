@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gaussfold.engine import records
+from gaussfold.engine.text import csr_rows as records
 
 _EXPECTED = {
     records.EXPECTED_BAR: "expected '[label [weight]] ['tag]|namespace features', and there is no '|'",

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gaussfold.engine.murmur import murmur, murmur_each
-from gaussfold.engine.words import PADDING
+from gaussfold.engine.text.byte_scan import PADDING
+from gaussfold.engine.text.murmur import murmur, murmur_each
 
 
 def murmur_of(text: str | bytes, seed: int = 0) -> int:

@@ -14,7 +14,7 @@ from gaussfold.data import tables
 from gaussfold.data.messages import BadRecord, BadRecordError, DataError
 from gaussfold.data.reading import Column, Roles
 from gaussfold.data.sources import Source
-from gaussfold.engine.records import EXPECTED_COLUMNS, EXPECTED_VALUE
+from gaussfold.engine.text.csr_rows import EXPECTED_COLUMNS, EXPECTED_VALUE
 
 SEPARATORS = {"csv": ",", "tsv": "\t"}
 _BATCH = 8192

@@ -19,10 +19,8 @@ from gaussfold.data.naming import name_slots
 from gaussfold.data.reading import KINDS, Reading, Roles
 from gaussfold.data.sources import Source, skip_mark
 from gaussfold.data.strings import murmur_of
-from gaussfold.engine.parse_csv import parse_csv
-from gaussfold.engine.parse_svm import parse_svmlight
-from gaussfold.engine.parse_vw import parse_vw
-from gaussfold.engine.records import (
+from gaussfold.engine.text.byte_scan import PADDING
+from gaussfold.engine.text.csr_rows import (
     BAD,
     BASE,
     BINARY,
@@ -39,7 +37,9 @@ from gaussfold.engine.records import (
     Options,
     Rows,
 )
-from gaussfold.engine.words import PADDING
+from gaussfold.engine.text.parse_csv import parse_csv
+from gaussfold.engine.text.parse_svm import parse_svmlight
+from gaussfold.engine.text.parse_vw import parse_vw
 
 LONGEST_RECORD = 1 << 26
 _TABLES = {"csv": ",", "tsv": "\t"}

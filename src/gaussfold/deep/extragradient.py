@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gaussfold.beliefs.lowrank import LowRankGaussian
+from gaussfold.beliefs.lowrank.belief import LowRankGaussian
 from gaussfold.deep.fisher import Model, look, look_at_gradient
 from gaussfold.factors.woodbury import Precision
 from gaussfold.types import Array

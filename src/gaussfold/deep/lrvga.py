@@ -13,8 +13,8 @@ import jax
 import numpy as np
 
 from gaussfold import store
-from gaussfold.beliefs.lowrank import LowRankGaussian
-from gaussfold.beliefs.lowrank_options import whole
+from gaussfold.beliefs.lowrank.belief import LowRankGaussian
+from gaussfold.beliefs.lowrank.options import whole
 from gaussfold.deep import likelihoods
 from gaussfold.deep.extragradient import SCHEMES, Block, step
 from gaussfold.deep.fisher import Model, checked_labels, interface

@@ -13,7 +13,7 @@ import numpy as np
 
 from gaussfold import store
 from gaussfold.beliefs.factor import FactorGaussian
-from gaussfold.beliefs.lowrank import LowRankGaussian
+from gaussfold.beliefs.lowrank.belief import LowRankGaussian
 from gaussfold.deep import likelihoods
 from gaussfold.deep.likelihoods import Apply
 from gaussfold.deep.prediction import Prediction, prediction

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gaussfold.beliefs.lowrank import LowRankGaussian
-from gaussfold.beliefs.lowrank_options import check_rank
+from gaussfold.beliefs.lowrank.belief import LowRankGaussian
+from gaussfold.beliefs.lowrank.options import check_rank
 from gaussfold.deep import curvature
 from gaussfold.deep.batches import LogLikelihoodFunction
 from gaussfold.deep.draws import DRAWS

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gaussfold.beliefs.factor import FactorGaussian
-from gaussfold.beliefs.lowrank_options import check_rank
+from gaussfold.beliefs.lowrank.options import check_rank
 from gaussfold.deep.batches import LogLikelihoodFunction
 from gaussfold.deep.iterates import SGDIterates
 from gaussfold.deep.method import positive

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gaussfold.beliefs.factor import FactorGaussian
-from gaussfold.beliefs.lowrank_options import check_rank
+from gaussfold.beliefs.lowrank.options import check_rank
 from gaussfold.deep import steps
 from gaussfold.deep.batches import LogLikelihoodFunction
 from gaussfold.deep.draws import check as check_draws

@@ -26,8 +26,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 @cache
 def _engine_stamp() -> str:
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(path.name.encode())
+    home = Path(__file__).parent
+    for path in sorted(home.rglob("*.py")):
+        digest.update(path.relative_to(home).as_posix().encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 
 from gaussfold.engine.compiled import compiled
-from gaussfold.engine.special import (
+from gaussfold.engine.scalar.special import (
     LOG_SQRT_2PI,
     inverse_mills,
     log_normal_cdf,

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gaussfold.beliefs.cellular import Cellular
-from gaussfold.beliefs.dense import DenseGaussian
-from gaussfold.beliefs.diagonal import DiagonalGaussian
-from gaussfold.beliefs.lowrank import LowRankGaussian
-from gaussfold.beliefs.mixture import PRIOR_GRID, DiagonalMixture
+from gaussfold.beliefs.dense.belief import DenseGaussian
+from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
+from gaussfold.beliefs.diagonal.cellular import Cellular
+from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
+from gaussfold.beliefs.lowrank.belief import LowRankGaussian
 from gaussfold.types import Array
 
 AUTO = "auto"

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from river import base
 
-from gaussfold.beliefs.coupling import Coupling, resolve_coupling
-from gaussfold.beliefs.rows import Rows
+from gaussfold.beliefs.diagonal.coupling import Coupling, resolve_coupling
+from gaussfold.beliefs.diagonal.rows import Rows
 from gaussfold.dynamics import Forgetting
 from gaussfold.estimators import mixtures
 from gaussfold.estimators.making import AUTO, make_belief

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gaussfold import rules
-from gaussfold.beliefs.coupling import Coupling, Joint, Marginal, resolve_coupling
+from gaussfold.beliefs.diagonal.coupling import Coupling, Joint, Marginal, resolve_coupling
 from gaussfold.dynamics import Forgetting, RandomWalk
 from gaussfold.estimators.making import AUTO, RULES, SHAPES, lowrank_block, make_belief
 from gaussfold.types import Array

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gaussfold import rules
-from gaussfold.beliefs import coupling
+from gaussfold.beliefs.diagonal import coupling
 from gaussfold.estimators.making import restore_belief
 from gaussfold.estimators.noise import NoiseBelief
 from gaussfold.lookback import Lookback

@@ -28,8 +28,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import eigh, svd
 
-from gaussfold.engine.lowrank import add_product, add_squares, gram, mix, mix_rows, reach
-from gaussfold.engine.lowrank_row import fold_row, turn_rows
+from gaussfold.engine.lowrank.products import add_product, add_squares, gram, mix, mix_rows, reach
+from gaussfold.engine.lowrank.row import fold_row, turn_rows
 from gaussfold.factors.recursive_em import Seen, em_loop, project_em, tile_gram, tiles
 from gaussfold.types import Array
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from gaussfold.engine.lowrank import gram
+from gaussfold.engine.lowrank.products import gram
 from gaussfold.factors.model import FactorStream
 from gaussfold.factors.projections import resolve_projection
 from gaussfold.types import Array

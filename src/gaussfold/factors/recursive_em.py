@@ -10,7 +10,7 @@ columns), E = X - WC (what they do not explain) and S = (B⁻¹ + C'C)⁻¹,
     W ← W + ESC',   Ψ ← Ψ + diag(ESE').
 
 So the first loop costs a rank-K update, no d×p by p×p product, and Ψ can only grow. All d-sized work is in
-``engine.lowrank``. Reference twin: ``tests/reference/lowrank.py`` (Algorithm 1 as printed).
+``engine.lowrank.products``. Reference twin: ``tests/reference/lowrank.py`` (Algorithm 1 as printed).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
-from gaussfold.engine.lowrank import add_product, add_squares, gram, mix, mix_rows, reach, tile_rows
+from gaussfold.engine.lowrank.products import add_product, add_squares, gram, mix, mix_rows, reach, tile_rows
 from gaussfold.types import Array
 
 
@@ -57,7 +57,7 @@ def project_em(
     W, psi
         Factors (d, p) and diagonal (d,); overwritten.
     G
-        W'Ψ⁻¹W of what they are now, as :func:`gaussfold.engine.lowrank.gram` gives it.
+        W'Ψ⁻¹W of what they are now, as :func:`gaussfold.engine.lowrank.products.gram` gives it.
     X
         Rows (K, d), dense or sparse.
     weight

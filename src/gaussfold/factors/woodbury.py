@@ -16,7 +16,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from gaussfold.engine.lowrank import mix, mix_rows, reach
+from gaussfold.engine.lowrank.products import mix, mix_rows, reach
 from gaussfold.types import Array
 
 CANCELLED = 1e-5

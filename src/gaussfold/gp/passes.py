@@ -1,7 +1,7 @@
 """The engine's passes over a chain behind one interface: for two states and one latent, and for any.
 
 A pass forward leaves everything that later passes read in one array. Passes backward walk a stretch of rows and carry
-r and N of `gaussfold.engine.kalman` from one stretch to the next; adjoints of a table's step u go to ``u - first``.
+r and N of `engine.kalman.smoother` from one stretch to the next; adjoints of a table's step u go to ``u - first``.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class PairPasses:
 
     def forward(self, m: Array, P: Array, precision: Array, shift: Array, spare: Any) -> tuple[Filtered, int]:
         """Filter."""
-        from gaussfold.engine.kalman_pair import WIDTH, forward_pair
+        from gaussfold.engine.kalman.pair import WIDTH, forward_pair
 
         store = np.empty((len(shift), WIDTH)) if spare is None else spare
         flat = _flat(precision)
@@ -95,14 +95,14 @@ class PairPasses:
         self, rows: slice, first: int, filtered: Filtered, carry: Array, mean: Array, cov: Array, bars: Any
     ) -> None:
         """Smooth a stretch."""
-        from gaussfold.engine.kalman_pair import backward_pair
+        from gaussfold.engine.kalman.pair import backward_pair
 
         out: tuple[Any, ...] = carry, mean[:, 0], cov[:, 0, 0], bars is not None, *(bars or _nowhere(self._m.A))
         backward_pair(rows.start, rows.stop, first, self._m.step, self._m.A, filtered.precision, filtered.store, *out)
 
     def tangents(self, filtered: Filtered, precision: Array, shift: Array) -> Moved:
         """Differentiate the filter."""
-        from gaussfold.engine.kalman_pair_tangent import tangent_forward_pair
+        from gaussfold.engine.kalman.pair_tangent import tangent_forward_pair
 
         moved = Moved(_flat(precision), _flat(shift), np.empty((len(shift), 5)))
         tangent_forward_pair(self._m.step, self._m.A, filtered.precision, filtered.store, *moved)
@@ -112,7 +112,7 @@ class PairPasses:
         self, rows: slice, first: int, filtered: Filtered, moved: Moved, carry: Array, bars: tuple[Array, Array]
     ) -> None:
         """Add ``tangent - adjoint``."""
-        from gaussfold.engine.kalman_pair_tangent import tangent_backward_pair
+        from gaussfold.engine.kalman.pair_tangent import tangent_backward_pair
 
         arrays = self._m.step, self._m.A, filtered.precision, filtered.store, *moved, carry, *bars
         tangent_backward_pair(rows.start, rows.stop, first, *arrays)
@@ -146,7 +146,7 @@ class GeneralPasses:
 
     def forward(self, m: Array, P: Array, precision: Array, shift: Array, spare: Any) -> tuple[Filtered, int]:
         """Filter."""
-        from gaussfold.engine.kalman import forward
+        from gaussfold.engine.kalman.smoother import forward
 
         D, S = self._latents, self._states
         store = np.empty((len(shift), S + S * S + D * S + D + D * D)) if spare is None else spare
@@ -158,7 +158,7 @@ class GeneralPasses:
         self, rows: slice, first: int, filtered: Filtered, carry: Array, mean: Array, cov: Array, bars: Any
     ) -> None:
         """Smooth a stretch."""
-        from gaussfold.engine.kalman import backward
+        from gaussfold.engine.kalman.smoother import backward
 
         flat = (_flat(a) for a in (bars or _nowhere(self._m.A)))
         fixed = self._m.step, self._m.A, self._m.H, filtered.precision, filtered.store.reshape(-1)
@@ -167,7 +167,7 @@ class GeneralPasses:
 
     def tangents(self, filtered: Filtered, precision: Array, shift: Array) -> Moved:
         """Differentiate the filter."""
-        from gaussfold.engine.kalman_tangent import tangent_forward
+        from gaussfold.engine.kalman.tangent import tangent_forward
 
         moved = Moved(_flat(precision), _flat(shift), np.empty(filtered.store.size))
         fixed = self._latents, self._m.step, self._m.A, self._m.H, filtered.store.reshape(-1)
@@ -178,7 +178,7 @@ class GeneralPasses:
         self, rows: slice, first: int, filtered: Filtered, moved: Moved, carry: Array, bars: tuple[Array, Array]
     ) -> None:
         """Add ``tangent - adjoint``."""
-        from gaussfold.engine.kalman_tangent import tangent_backward
+        from gaussfold.engine.kalman.tangent import tangent_backward
 
         fixed = self._latents, self._m.step, self._m.A, self._m.H
         arrays = filtered.store.reshape(-1), moved.store, carry, _flat(bars[0]), _flat(bars[1])

@@ -72,7 +72,7 @@ class StateSpace:
 
     def noise(self, dt: Array, A: Array) -> Array:  # noqa: ARG002
         """``Q`` for every step whose transition is A."""
-        from gaussfold.engine.process_noise import process_noise, process_noise_pair
+        from gaussfold.engine.kalman.process_noise import process_noise, process_noise_pair
 
         Q = np.empty(A.shape)
         (process_noise_pair if self.size == 2 else process_noise)(A, self.covariance, Q)
@@ -84,7 +84,7 @@ class StateSpace:
 
     def adjoints(self, dt: Array, A: Array, bar_A: Array, bar_Q: Array) -> Adjoints:
         """Sum the adjoints of a table of steps (bar_A is used up); sums over parts of a table add up."""
-        from gaussfold.engine.process_noise import add_adjoints, add_adjoints_pair
+        from gaussfold.engine.kalman.process_noise import add_adjoints, add_adjoints_pair
 
         sums = np.zeros((3, self.size, self.size))
         add = add_adjoints_pair if self.size == 2 else add_adjoints

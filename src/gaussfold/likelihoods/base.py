@@ -235,4 +235,4 @@ def _stacked(first: ArrayLike, second: ArrayLike, f: Array) -> Array:
 
 def _engine() -> ModuleType:
     """Load the compiled expectations; late, so that only those who integrate wait for Numba."""
-    return import_module("gaussfold.engine.maps")
+    return import_module("gaussfold.engine.arrays.over_arrays")

@@ -116,7 +116,7 @@ class OneLatent(VectorLikelihood):
         """What the engine's rule of that code says of every row: gradient and curvature; None if it does not know."""
         if self.scalar.kernel is None:
             return None
-        engine = import_module("gaussfold.engine.maps")
+        engine = import_module("gaussfold.engine.arrays.over_arrays")
         y, latent = np.ascontiguousarray(Y[:, 0]), _scalar(mean, cov)
         first, second = engine.surrogates(*self.scalar.kernel, code, 1.0, y, np.ones_like(y), *latent)
         return first[:, None], second[:, None, None]

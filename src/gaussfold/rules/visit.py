@@ -1,4 +1,4 @@
-"""One visit in plain Python: the readable twin of ``engine.sites.visit``, for likelihoods the engine does not know."""
+"""One visit in plain Python: the readable twin of ``engine.scalar.sites.visit``, for what the engine does not know."""
 
 from __future__ import annotations
 

@@ -1,0 +1,1 @@
+"""A full covariance: the belief, and its passes over rows."""

@@ -1,0 +1,253 @@
+"""A Gaussian with a full covariance, kept as a square root so that it cannot lose positive definiteness."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import solve_triangular
+
+from gaussfold.beliefs.dense import passes as blocks
+from gaussfold.beliefs.trace import Trace
+from gaussfold.dynamics import Forgetting, RandomWalk
+from gaussfold.engine.dense.absorb import absorb_row
+from gaussfold.linalg.roots import inverse_root, log_det, lower_root, root_from_precision, triangularise
+from gaussfold.types import Array, ArrayLike, Moments, Program
+
+
+class DenseGaussian:
+    """N(mean, cov) over d parameters, stored as the mean and a factor F with cov = F F'.
+
+    Parameters
+    ----------
+    mean
+        Mean vector, shape (d,).
+    cov
+        Covariance, shape (d, d), symmetric positive definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> belief = DenseGaussian([0.0, 1.0], [[2.0, 0.5], [0.5, 1.0]])
+    >>> mean, variance = belief.marginal(np.array([[1.0, -1.0]]))
+    >>> print(mean, variance)
+    [-1.] [2.]
+    """
+
+    def __init__(self, mean: ArrayLike, cov: ArrayLike) -> None:
+        centre = np.array(mean, dtype=float, ndmin=1)
+        matrix = np.array(cov, dtype=float, ndmin=2)
+        if centre.ndim != 1 or matrix.shape != (centre.size, centre.size):
+            msg = f"cov: shape {matrix.shape} does not fit mean of shape {centre.shape}; (d, d) and (d,)"
+            raise ValueError(msg)
+        if not (np.isfinite(centre).all() and np.isfinite(matrix).all()):
+            msg = "mean, cov: NaN or infinity found; only finite numbers are allowed"
+            raise ValueError(msg)
+        self._mean = centre
+        self._factor = lower_root(matrix, "cov")
+
+    @classmethod
+    def from_factor(cls, mean: ArrayLike, factor: ArrayLike) -> Self:
+        """N(mean, factor @ factor.T) for any square factor of full rank; nothing is factorised."""
+        self = cls.__new__(cls)
+        self._mean = np.array(mean, dtype=float, ndmin=1)
+        self._factor = np.array(factor, dtype=float, ndmin=2, order="C")
+        if self._factor.shape != (self._mean.size, self._mean.size):
+            msg = f"factor: shape {self._factor.shape}; ({self._mean.size}, {self._mean.size}) is needed"
+            raise ValueError(msg)
+        return self
+
+    @classmethod
+    def isotropic(cls, dim: int, std: float = 1.0, mean: ArrayLike = 0.0) -> Self:
+        """N(mean, std² I); ``mean`` a number or one per parameter."""
+        if not (isinstance(dim, int | np.integer) and dim >= 1):
+            msg = f"dim={dim!r}: a whole number >= 1 is needed"
+            raise ValueError(msg)
+        return cls.independent(np.broadcast_to(np.asarray(mean, dtype=float), (dim,)), np.full(dim, std))
+
+    @classmethod
+    def independent(cls, mean: ArrayLike, std: ArrayLike) -> Self:
+        """N(mean, diag(std²)): one standard deviation per parameter."""
+        deviations = np.asarray(std, dtype=float)
+        bad = ~((deviations > 0.0) & np.isfinite(deviations))
+        if bad.any():
+            first = int(np.argmax(bad))
+            msg = f"std: entry {first} is {deviations.flat[first]}; finite numbers > 0 are allowed"
+            raise ValueError(msg)
+        return cls.from_factor(mean, np.diag(deviations))
+
+    @property
+    def dim(self) -> int:
+        """Number of parameters."""
+        return int(self._mean.size)
+
+    @property
+    def mean(self) -> Array:
+        """Mean vector (a copy)."""
+        return self._mean.copy()
+
+    @property
+    def cov(self) -> Array:
+        """Covariance matrix, computed from the factor."""
+        product = self._factor @ self._factor.T
+        return 0.5 * (product + product.T)
+
+    @property
+    def factor(self) -> Array:
+        """F with cov = F F' (a copy). Only F F' has meaning: F is determined up to a rotation."""
+        return self._factor.copy()
+
+    def variance(self) -> Array:
+        """Marginal variance of each parameter."""
+        return np.asarray(np.einsum("ij,ij->i", self._factor, self._factor))
+
+    def marginal(self, X: ArrayLike) -> Moments:
+        """Mean and variance of x'θ for each row x of X (dense or sparse)."""
+        rows = X if sparse.issparse(X) else np.asarray(X, dtype=float)
+        if rows.ndim != 2 or rows.shape[1] != self.dim:
+            msg = f"X: shape {rows.shape}; (n, {self.dim}) is needed"
+            raise ValueError(msg)
+        seen = np.asarray(rows @ self._factor)
+        return Moments(np.asarray(rows @ self._mean), np.einsum("ij,ij->i", seen, seen))
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Draw n parameter vectors, shape (n, dim)."""
+        return self._mean + rng.standard_normal((n, self.dim)) @ self._factor.T
+
+    def log_prob(self, theta: ArrayLike) -> Array:
+        """Log density at each row of theta (or at one vector)."""
+        lower = triangularise(self._factor)
+        away = np.asarray(theta, dtype=float) - self._mean
+        z = solve_triangular(lower, np.atleast_2d(away).T, lower=True)
+        value = -0.5 * np.einsum("ij,ij->j", z, z) - 0.5 * (log_det(lower) + self.dim * math.log(2.0 * math.pi))
+        return np.asarray(value[0] if away.ndim == 1 else value)
+
+    def entropy(self) -> float:
+        """Differential entropy in nats."""
+        return 0.5 * (log_det(triangularise(self._factor)) + self.dim * (1.0 + math.log(2.0 * math.pi)))
+
+    def kl(self, other: DenseGaussian) -> float:
+        """KL(self ‖ other) in nats."""
+        theirs = triangularise(other._factor)
+        ours = triangularise(self._factor)
+        scaled = solve_triangular(theirs, ours, lower=True)
+        shift = solve_triangular(theirs, other._mean - self._mean, lower=True)
+        spread = float(np.einsum("ij,ij->", scaled, scaled)) - self.dim
+        return 0.5 * (spread + float(shift @ shift) + log_det(theirs) - log_det(ours))
+
+    def to_dense(self) -> DenseGaussian:
+        """Itself."""
+        return self
+
+    def natural(self) -> tuple[Array, Array]:
+        """Precision Λ and Λ·mean: the parameters that add when beliefs are multiplied."""
+        inverse = inverse_root(triangularise(self._factor))
+        return inverse.T @ inverse, inverse.T @ (inverse @ self._mean)
+
+    @classmethod
+    def from_natural(cls, precision: Array, precision_mean: Array) -> Self:
+        """The belief with the given precision Λ and Λ·mean."""
+        factor = root_from_precision(precision, "precision")
+        return cls.from_factor(factor @ (factor.T @ precision_mean), factor)
+
+    @classmethod
+    def combine(cls, prior: DenseGaussian, shards: Iterable[DenseGaussian]) -> Self:
+        """Prior × Π (shard / prior): what one pass over all shards' data would know, learned in parallel."""
+        precision, precision_mean = prior.natural()
+        base, base_mean = precision.copy(), precision_mean.copy()
+        for shard in shards:
+            part, part_mean = shard.natural()
+            precision += part - base
+            precision_mean += part_mean - base_mean
+        return cls.from_natural(precision, precision_mean)
+
+    def copy(self) -> Self:
+        """An independent copy."""
+        return type(self).from_factor(self._mean, self._factor)
+
+    def become(self, other: DenseGaussian) -> None:
+        """Take over another belief's numbers; the other must not be used any more."""
+        self._mean, self._factor = other._mean, other._factor
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Named arrays that hold everything; see :meth:`from_state`."""
+        return {"mean": self._mean.copy(), "factor": self._factor.copy()}
+
+    @classmethod
+    def from_state(cls, state: dict[str, np.ndarray]) -> Self:
+        """The belief of :meth:`state`, bit for bit."""
+        return cls.from_factor(state["mean"], state["factor"])
+
+    def relax(self, factor: float, prior: DenseGaussian) -> None:
+        """Λ ← factor·Λ + (1-factor)·Λ₀, and the same for Λ·mean."""
+        if factor == 1.0:
+            return
+        precision, precision_mean = self.natural()
+        base, base_mean = prior.natural()
+        aged = self.from_natural(
+            factor * precision + (1.0 - factor) * base, factor * precision_mean + (1.0 - factor) * base_mean
+        )
+        self._mean, self._factor = aged._mean, aged._factor
+
+    def diffuse(self, variance: float) -> None:
+        """P ← P + variance·I, on the square root: a QR of [F, √variance I]."""
+        if variance == 0.0:
+            return
+        wide = np.hstack([self._factor, math.sqrt(variance) * np.eye(self.dim)])
+        self._factor = triangularise(wide)
+
+    def absorb(self, x: Array, precision: float, shift: float) -> None:
+        """Multiply by one site exp(shift·f - ½·precision·f²), f = x'θ."""
+        seen = x @ self._factor
+        variance = float(seen @ seen)
+        grown = 1.0 + precision * variance
+        if not 0.0 < grown < math.inf:
+            msg = f"precision={precision!r}: the belief would no longer be a Gaussian (1 + λ v = {grown})"
+            raise ValueError(msg)
+        reach = self._factor @ seen
+        self._mean = self._mean + reach * ((shift - precision * float(x @ self._mean)) / grown)
+        root = math.sqrt(grown)
+        self._factor = self._factor - np.outer(reach, seen) * (precision / (root * (root + 1.0)))
+
+    def absorb_row(self, row: Array, y: float, program: Program) -> Trace | None:
+        """Visit one float64 row of shape (1, d), as :meth:`absorb_stream` would, in a few microseconds.
+
+        None, and nothing has changed, if the row or the label is not fit to learn from; ``absorb_stream`` says why.
+        """
+        columns = np.zeros((5, 1))
+        return Trace(*columns) if absorb_row(self._factor, self._mean, row, y, program, columns) else None
+
+    def absorb_stream(
+        self,
+        X: Any,
+        y: Array,
+        weight: Array,
+        program: Program,
+        dynamics: Forgetting | RandomWalk | None = None,
+        sites: Trace | None = None,
+        block_size: int | None = None,
+    ) -> Trace:
+        """Visit rows in order, each once: marginal, site, absorb. All of them, or none on an error.
+
+        ``program`` says how sites are made; it is opaque here. ``sites`` of an earlier pass are taken out row by
+        row before they are made anew.
+        """
+        trace = Trace.empty(y.size)
+        if sites is not None:
+            trace.site_precision[:] = sites.site_precision
+            trace.site_shift[:] = sites.site_shift
+        if dynamics is None or (isinstance(dynamics, Forgetting) and dynamics.factor == 1.0):
+            after = blocks.static_pass(self._mean, self._factor, X, y, weight, program, trace, block_size)
+        elif isinstance(dynamics, Forgetting):
+            prior_precision, _ = dynamics.prior.natural()
+            natural = self.natural()[0]
+            after = blocks.forgetting_pass(
+                self._mean, natural, dynamics.prior.mean, prior_precision, dynamics.factor, X, y, weight, program, trace
+            )
+        else:
+            after = blocks.walking_pass(self._mean, self.cov, dynamics.std**2, X, y, weight, program, trace)
+        self._mean, self._factor = after
+        return trace

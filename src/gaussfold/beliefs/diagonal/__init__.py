@@ -1,0 +1,1 @@
+"""One mean and one variance per feature: the beliefs, their cells, and how rows are shared."""

@@ -1,0 +1,82 @@
+"""How the features of one row share an observation in a diagonal belief."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, TypeAlias
+
+Form: TypeAlias = tuple[int, int, int]
+"""How the engine knows a coupling: joint or marginal, how the mean is found, how the variance is."""
+
+
+@dataclass(frozen=True)
+class Joint:
+    """One site for the whole row; what it says beyond the diagonal is dropped. sparse-online D.1, D.2."""
+
+    name: ClassVar[str] = "joint"
+
+    @property
+    def form(self) -> Form:
+        """How the engine knows it."""
+        return (0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """Each feature for itself, with the other features of the row integrated out. sparse-online §3.
+
+    Parameters
+    ----------
+    mean
+        "solved": at the mode, (15). "one-step": one Newton step towards it, (17); rule newton only.
+    variance
+        "curvature": of the log posterior at the new mean, (19). "height": such that the peaks are equally high, (18);
+        rule newton only.
+    """
+
+    mean: str = "solved"
+    variance: str = "curvature"
+    name: ClassVar[str] = "marginal"
+    _MEANS: ClassVar[tuple[str, ...]] = ("solved", "one-step")
+    _VARIANCES: ClassVar[tuple[str, ...]] = ("curvature", "height")
+
+    def __post_init__(self) -> None:
+        for name, value, allowed in (
+            ("mean", self.mean, self._MEANS),
+            ("variance", self.variance, self._VARIANCES),
+        ):
+            if value not in allowed:
+                msg = f"{name}={value!r}: allowed are {', '.join(map(repr, allowed))}"
+                raise ValueError(msg)
+
+    @property
+    def form(self) -> Form:
+        """How the engine knows it."""
+        return (1, self._MEANS.index(self.mean), self._VARIANCES.index(self.variance))
+
+
+Coupling: TypeAlias = Joint | Marginal
+
+
+def resolve_coupling(coupling: str | Coupling) -> Coupling:
+    """A coupling by name or as an object.
+
+    Examples
+    --------
+    >>> resolve_coupling("marginal")
+    Marginal(mean='solved', variance='curvature')
+    """
+    if isinstance(coupling, Joint | Marginal):
+        return coupling
+    if coupling == "joint":
+        return Joint()
+    if coupling == "marginal":
+        return Marginal()
+    msg = f"coupling={coupling!r}: allowed are 'marginal', 'joint', or Marginal(...) or Joint() from gaussfold.beliefs"
+    raise ValueError(msg)
+
+
+def coupling_from_form(form: Form) -> Coupling:
+    """The coupling whose ``form`` this is."""
+    joint, mean, variance = form
+    return Joint() if joint == 0 else Marginal(Marginal._MEANS[mean], Marginal._VARIANCES[variance])

@@ -1,0 +1,288 @@
+"""Sequential updates of a square-root covariance: P = F F', one row at a time.
+
+Potter's form: with b = F'c, v = b'b, a site of precision λ turns F into F - κ (F b) b' where
+κ = (1 - 1/√(1+λv))/v. It subtracts square roots, not variances, so P stays positive definite and its small
+eigenvalues keep half their digits where P - u u'/(...) would lose all of them. λ may be negative as long as
+1 + λv > 0.
+
+The same loop serves two sizes: ``F`` the d×d factor itself and rows x (small d, or a single row), or ``F`` = I of
+the size of a block and rows R (the triangle of a QR of the block seen through the factor), see
+``beliefs.dense``. Reference twin: ``tests/reference/dense.py``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gaussfold.engine.compiled import compiled
+from gaussfold.engine.families import explains
+from gaussfold.engine.scalar.evaluate import log_predictive
+from gaussfold.engine.scalar.sites import visit
+from gaussfold.engine.scalar.vectors import dot
+from gaussfold.types import Program
+
+
+@compiled
+def cavity(m: float, v: float, precision: float, shift: float) -> tuple[float, float]:
+    """N(m, v) without the site of the given precision and shift; as it is where there was no site."""
+    if precision == 0.0 and shift == 0.0:
+        return m, v
+    variance = 1.0 / (1.0 / v - precision)
+    return variance * (m / v - shift), variance
+
+
+@compiled
+def absorb_rows(
+    factor: np.ndarray,
+    delta: np.ndarray,
+    rows: np.ndarray,
+    offset: np.ndarray,
+    y: np.ndarray,
+    w: np.ndarray,
+    site_precision: np.ndarray,
+    site_shift: np.ndarray,
+    program: Program,
+    out_mean: np.ndarray,
+    out_variance: np.ndarray,
+    out_log_predictive: np.ndarray,
+    falls: np.ndarray,
+) -> int:
+    """Visit the rows in order: marginal, site, absorb. Returns the first row that failed, or -1.
+
+    The marginal of row i is N(offset_i + rows_i'δ, |F'rows_i|²); ``factor`` and ``delta`` (the mean's change) are
+    updated in place, as are the sites: what was there before is taken out first (zeros when streaming), so the
+    same loop runs the first pass and every later sweep. A NaN label or a zero weight only predicts; a row that sees
+    no uncertainty teaches nothing; ``falls`` (n×k, or empty) receives the vectors whose squares P loses (NaN where it
+    gains); a row whose cavity is not a Gaussian (possible only beside sites of negative
+    precision) keeps its site in this sweep.
+    """
+    code, p0, p1, rule, alpha, at = program
+    n, k = rows.shape
+    b = np.empty(k)
+    u = np.empty(k)
+    for i in range(n):
+        mean = offset[i]
+        for r in range(k):
+            b[r] = 0.0
+        for r in range(k):
+            c = rows[i, r]
+            if c != 0.0:
+                mean += c * delta[r]
+                for q in range(k):
+                    b[q] += c * factor[r, q]
+        variance = dot(b, b)
+        out_mean[i] = mean
+        out_variance[i] = variance
+        if math.isnan(y[i]):
+            out_log_predictive[i] = math.nan
+            continue
+        before_mean, before_variance = cavity(mean, variance, site_precision[i], site_shift[i])
+        if before_variance < 0.0:
+            out_log_predictive[i] = math.nan
+            continue
+        out_log_predictive[i] = log_predictive(code, p0, p1, y[i], before_mean, before_variance)
+        if w[i] == 0.0 or variance == 0.0:
+            continue
+        j, h, m, v, _ = visit(code, p0, p1, rule, alpha, at, y[i], w[i], before_mean, before_variance)
+        precision = -h
+        shift = j - h * m
+        if not (v > 0.0 and v < math.inf and abs(shift) < math.inf and variance < math.inf):
+            return i
+        change = precision - site_precision[i]
+        step = (shift - site_shift[i]) - change * mean  # the change of the site, as a gradient at the old mean
+        grown = 1.0 + change * variance
+        if not grown > 0.0:
+            return i
+        site_precision[i] = precision
+        site_shift[i] = shift
+        gain = step / grown
+        root = math.sqrt(grown)
+        kappa = change / (root * (root + 1.0))  # = (1 - 1/root)/variance without cancellation
+        fall = math.sqrt(change) / root if change >= 0.0 else math.nan
+        for r in range(k):
+            u[r] = dot(factor[r], b)
+            delta[r] += u[r] * gain
+        if falls.size > 0:
+            for r in range(k):
+                falls[i, r] = fall * u[r]
+        for r in range(k):
+            scale = kappa * u[r]
+            if scale != 0.0:
+                for q in range(k):
+                    factor[r, q] -= scale * b[q]
+    return -1
+
+
+@compiled
+def absorb_row(
+    factor: np.ndarray,
+    mean: np.ndarray,
+    row: np.ndarray,
+    y: float,
+    program: Program,
+    out: np.ndarray,
+) -> bool:
+    """One row of weight one, checks included; ``out`` receives the five columns of a trace.
+
+    False, and nothing has changed, if anything is wrong with the row: the caller finds out what in its own time.
+    """
+    if not explains(program[0], y):
+        return False
+    offset = np.empty(1)
+    offset[0] = dot(row[0], mean)
+    if not abs(offset[0]) < math.inf:
+        return False
+    delta = np.zeros(mean.size)
+    label = np.full(1, y)
+    if absorb_rows(
+        factor, delta, row, offset, label, np.ones(1), out[3], out[4], program, out[0], out[1], out[2], np.empty((0, 0))
+    ) >= 0:  # fmt: skip
+        return False
+    for r in range(mean.size):
+        mean[r] += delta[r]
+    return True
+
+
+@compiled
+def _forward_solve(lower: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """L⁻¹ r by substitution."""
+    out = np.empty(right.size)
+    for r in range(right.size):
+        out[r] = (right[r] - dot(lower[r, :r], out[:r])) / lower[r, r]
+    return out
+
+
+@compiled
+def _make_site(
+    program: Program,
+    y: float,
+    w: float,
+    m0: float,
+    v0: float,
+    site_precision: np.ndarray,
+    site_shift: np.ndarray,
+) -> tuple[bool, float, float]:
+    """Visit one row and keep its site; (whether it is finite, gradient at the new mean, curvature)."""
+    code, p0, p1, rule, alpha, at = program
+    j, h, m, v, _ = visit(code, p0, p1, rule, alpha, at, y, w, m0, v0)
+    if not (v > 0.0 and v < math.inf and abs(j) < math.inf and abs(h) < math.inf):
+        return False, j, h
+    site_precision[0] = -h
+    site_shift[0] = j - h * m
+    return True, j, h
+
+
+@compiled
+def _tick_natural(
+    precision: np.ndarray,
+    shift: np.ndarray,
+    prior_precision: np.ndarray,
+    factor: float,
+) -> None:
+    d = shift.size
+    for r in range(d):
+        shift[r] *= factor
+        for q in range(d):
+            precision[r, q] = factor * precision[r, q] + (1.0 - factor) * prior_precision[r, q]
+
+
+@compiled
+def absorb_rows_forgetting(
+    precision: np.ndarray,
+    shift: np.ndarray,
+    prior_mean: np.ndarray,
+    prior_precision: np.ndarray,
+    forgetting: float,
+    rows: np.ndarray,
+    y: np.ndarray,
+    w: np.ndarray,
+    program: Program,
+    out_mean: np.ndarray,
+    out_variance: np.ndarray,
+    out_log_predictive: np.ndarray,
+    site_precision: np.ndarray,
+    site_shift: np.ndarray,
+) -> int:
+    """As ``absorb_rows`` with one tick of stabilised forgetting before each learned row, in natural parameters.
+
+    Λ ← γΛ + (1-γ)Λ₀, h ← γh with h = Λ(μ-μ₀). A tick has full rank, so each row costs a Cholesky factor.
+    """
+    n, d = rows.shape
+    for i in range(n):
+        learn = not math.isnan(y[i]) and w[i] != 0.0
+        if learn:
+            _tick_natural(precision, shift, prior_precision, forgetting)
+        lower = np.linalg.cholesky(precision)
+        x = rows[i]
+        b = _forward_solve(lower, x)
+        g = _forward_solve(lower, shift)
+        variance = 0.0
+        mean = 0.0
+        for q in range(d):
+            variance += b[q] * b[q]
+            mean += b[q] * g[q] + x[q] * prior_mean[q]
+        out_mean[i] = mean
+        out_variance[i] = variance
+        out_log_predictive[i] = log_predictive(program[0], program[1], program[2], y[i], mean, variance)
+        if not learn or variance == 0.0:
+            continue
+        ok, _, h = _make_site(program, y[i], w[i], mean, variance, site_precision[i : i + 1], site_shift[i : i + 1])
+        if not ok:
+            return i
+        base = 0.0
+        for q in range(d):
+            base += x[q] * prior_mean[q]
+        gain = site_shift[i] + h * base  # the site's shift seen from the prior mean
+        for r in range(d):
+            shift[r] += gain * x[r]
+            for q in range(d):
+                precision[r, q] -= h * x[r] * x[q]
+    return -1
+
+
+@compiled
+def absorb_rows_walking(
+    mean: np.ndarray,
+    cov: np.ndarray,
+    step_variance: float,
+    rows: np.ndarray,
+    y: np.ndarray,
+    w: np.ndarray,
+    program: Program,
+    out_mean: np.ndarray,
+    out_variance: np.ndarray,
+    out_log_predictive: np.ndarray,
+    site_precision: np.ndarray,
+    site_shift: np.ndarray,
+) -> int:
+    """As ``absorb_rows`` with P ← P + q²I before each learned row: the Kalman filter of a random walk."""
+    n, d = rows.shape
+    u = np.empty(d)
+    for i in range(n):
+        learn = not math.isnan(y[i]) and w[i] != 0.0
+        if learn:
+            for r in range(d):
+                cov[r, r] += step_variance
+        m0 = 0.0
+        variance = 0.0
+        for r in range(d):
+            u[r] = dot(cov[r], rows[i])
+            m0 += rows[i, r] * mean[r]
+            variance += rows[i, r] * u[r]
+        out_mean[i] = m0
+        out_variance[i] = variance
+        out_log_predictive[i] = log_predictive(program[0], program[1], program[2], y[i], m0, variance)
+        if not learn or variance == 0.0:
+            continue
+        ok, j, h = _make_site(program, y[i], w[i], m0, variance, site_precision[i : i + 1], site_shift[i : i + 1])
+        if not ok:
+            return i
+        kappa = -h / (1.0 - variance * h)
+        for r in range(d):
+            mean[r] += u[r] * j
+            scale = kappa * u[r]
+            for q in range(d):
+                cov[r, q] -= scale * u[q]
+    return -1

@@ -1,0 +1,195 @@
+"""Small matrices for :mod:`gaussfold.engine.kalman.smoother`: sums of products, roots, and one site on one marginal.
+
+A matrix is a pointer to its first entry, rows one after the other; a vector is a matrix of one column. A row of a
+store, a step of a table and scratch are then one type, and ten words shorter than an array: every function compiles
+once, and first use is mostly compilation. Nothing is allocated here; ``work`` is scratch.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gaussfold.engine.compiled import compiled_once
+from gaussfold.engine.simd.lane_memory import offset as at
+
+_P = "CPointer(f8)"
+_SUM = f"void({_P}, f8, {_P}, {_P}, i8, i8, i8)"
+
+
+@compiled_once(_SUM, inner=True)
+def add(out: Any, scale: float, a: Any, b: Any, n: int, k: int, m: int) -> None:
+    """``out += scale · a b``, (n, k) by (k, m); zeros of a (blocks of the transition, most of H) cost nothing."""
+    for r in range(n):
+        for s in range(k):
+            t = scale * a[r * k + s]
+            if t != 0.0:
+                for c in range(m):
+                    out[r * m + c] += t * b[s * m + c]
+
+
+@compiled_once(_SUM, inner=True)
+def add_turned(out: Any, scale: float, a: Any, b: Any, n: int, k: int, m: int) -> None:
+    """``out += scale · a' b``, (k, n)' by (k, m)."""
+    for s in range(k):
+        for r in range(n):
+            t = scale * a[s * n + r]
+            if t != 0.0:
+                for c in range(m):
+                    out[r * m + c] += t * b[s * m + c]
+
+
+@compiled_once(_SUM, inner=True)
+def add_to_turned(out: Any, scale: float, a: Any, b: Any, n: int, k: int, m: int) -> None:
+    """``out += scale · a b'``, (n, k) by (m, k)'."""
+    for r in range(n):
+        for s in range(k):
+            t = scale * a[r * k + s]
+            if t != 0.0:
+                for c in range(m):
+                    out[r * m + c] += t * b[c * k + s]
+
+
+@compiled_once(f"void({_P}, i8)", inner=True)
+def clear(out: Any, count: int) -> None:
+    """``out = 0``."""
+    for i in range(count):
+        out[i] = 0.0
+
+
+@compiled_once(f"void({_P}, {_P}, {_P}, i8, i8, i8)", inner=True)
+def mul(out: Any, a: Any, b: Any, n: int, k: int, m: int) -> None:
+    """``out = a b``."""
+    clear(out, n * m)
+    add(out, 1.0, a, b, n, k, m)
+
+
+@compiled_once(f"void({_P}, {_P}, {_P}, {_P}, i8)", inner=True)
+def turned(out: Any, a: Any, P: Any, T: Any, n: int) -> None:
+    """``out = a P a'`` for a symmetric P, all (n, n); ``T = a P``."""
+    mul(T, a, P, n, n, n)
+    clear(out, n * n)
+    add_to_turned(out, 1.0, a, T, n, n, n)
+
+
+@compiled_once(f"void({_P}, i8)", inner=True)
+def symmetrise(out: Any, n: int) -> None:
+    """Mean of a matrix and its transpose."""
+    for i in range(n):
+        for j in range(i):
+            t = 0.5 * (out[i * n + j] + out[j * n + i])
+            out[i * n + j] = t
+            out[j * n + i] = t
+
+
+@compiled_once(f"b1({_P}, {_P}, i8, f8)", inner=True)
+def root(V: Any, L: Any, n: int, slack: float) -> bool:
+    """Lower Cholesky factor; False if a pivot falls short of ``-slack`` times its diagonal entry.
+
+    What is not positive becomes a column of zeros: a positive semi-definite matrix has a root too.
+    """
+    fine = True
+    for j in range(n):
+        pivot = 0.0
+        for i in range(j, n):
+            t = V[i * n + j]
+            for k in range(j):
+                t -= L[i * n + k] * L[j * n + k]
+            if i == j:
+                fine = fine and t >= -slack * abs(V[j * n + j])
+                pivot = math.sqrt(t) if t > 0.0 else 0.0
+                L[j * n + j] = pivot
+            else:
+                L[i * n + j] = t / pivot if pivot > 0.0 else 0.0
+                L[j * n + i] = 0.0
+    return fine
+
+
+@compiled_once(f"void({_P}, {_P}, i8, i8)", inner=True)
+def solve(a: Any, b: Any, n: int, m: int) -> None:
+    """``b = a⁻¹ b``, (n, n) and (n, m), by elimination with row pivots (Gauss-Jordan); a is used up."""
+    for k in range(n):
+        best = k
+        for r in range(k + 1, n):
+            if abs(a[r * n + k]) > abs(a[best * n + k]):
+                best = r
+        if best != k:
+            for c in range(n):
+                a[k * n + c], a[best * n + c] = a[best * n + c], a[k * n + c]
+            for c in range(m):
+                b[k * m + c], b[best * m + c] = b[best * m + c], b[k * m + c]
+        inverse = 1.0 / a[k * n + k]
+        for c in range(k + 1, n):
+            a[k * n + c] *= inverse
+        for c in range(m):
+            b[k * m + c] *= inverse
+        for r in range(n):
+            t = a[r * n + k]
+            if r != k and t != 0.0:
+                for c in range(k + 1, n):
+                    a[r * n + c] -= t * a[k * n + c]
+                for c in range(m):
+                    b[r * m + c] -= t * b[k * m + c]
+
+
+@compiled_once(f"b1({_P}, {_P}, {_P}, i8)", inner=True)
+def factorised(V: Any, precision: Any, work: Any, n: int) -> bool:
+    """``V = LL'`` into work and ``I + L'ΛL = RR'`` behind it; whether both exist. A third matrix is scratch."""
+    L, R, G = work, at(work, n * n), at(work, 2 * n * n)
+    fine = root(V, L, n, 1e-9)
+    mul(R, precision, L, n, n, n)
+    clear(G, n * n)
+    add_turned(G, 1.0, L, R, n, n, n)
+    for d in range(n):
+        G[d * (n + 1)] += 1.0
+    return root(G, R, n, -1e-300) and fine
+
+
+@compiled_once(f"Tuple((b1, f8))({_P}, {_P}, {_P}, {_P}, {_P}, {_P}, {_P}, i8)", inner=True)
+def absorb(V: Any, h: Any, precision: Any, shift: Any, pull: Any, weight: Any, work: Any, n: int) -> tuple[bool, float]:
+    """One site on the marginal N(h, V): ω, Ω into pull and weight; whether a posterior is left, the share of log Z.
+
+    ``[Ω ω] = (I + ΛV)⁻¹ [Λ e]``: no difference of large numbers when the site is much sharper than the prior. Whether
+    the posterior is positive is for the pivots of ``I + L'ΛL`` to say, ``V = LL'``, which also give the determinant.
+    """
+    if not factorised(V, precision, work, n):
+        return False, 0.0
+    determinant = 1.0
+    for d in range(n):
+        determinant *= work[n * n + d * (n + 1)]
+    share = -math.log(determinant)
+    right = at(work, n * n)
+    mul(work, precision, V, n, n, n)
+    for i in range(n):
+        work[i * (n + 1)] += 1.0
+        e = shift[i]
+        for j in range(n):
+            e -= precision[i * n + j] * h[j]
+            right[i * (n + 1) + j] = precision[i * n + j]
+        right[i * (n + 1) + n] = e
+        pull[i] = e  # for now
+        share += 0.5 * (shift[i] + e) * h[i]
+    solve(work, right, n, n + 1)
+    for i in range(n):
+        for j in range(n):
+            weight[i * n + j] = right[i * (n + 1) + j]
+            share += 0.5 * pull[i] * V[i * n + j] * right[j * (n + 1) + n]
+    for i in range(n):
+        pull[i] = right[i * (n + 1) + n]
+    symmetrise(weight, n)
+    return True, share
+
+
+@compiled_once(f"void({_P}, {_P}, {_P}, {_P}, i8)", inner=True)
+def marginal(V: Any, precision: Any, out: Any, work: Any, n: int) -> None:
+    """``(V⁻¹ + Λ)⁻¹ = X'X`` with ``V = LL'``, ``I + L'ΛL = RR'``, ``X = R⁻¹L'``: never indefinite."""
+    factorised(V, precision, work, n)
+    L, R, X = work, at(work, n * n), at(work, 2 * n * n)
+    for j in range(n):
+        for i in range(n):
+            t = L[j * n + i]
+            for k in range(i):
+                t -= R[i * n + k] * X[k * n + j]
+            X[i * n + j] = t / R[i * (n + 1)]
+    clear(out, n * n)
+    add_turned(out, 1.0, X, X, n, n, n)

@@ -1,0 +1,128 @@
+"""Sequential updates of independent Gaussians, one mean and variance per feature and component: the row loop.
+
+What happens at a row is in ``visit_logit`` (the default of sparse classification, in lanes) and
+``visit_any`` (everything). The predictions' scores and the mixture of components need nothing but the marginals
+that are written here: they follow in ``mixing``. A row is learned whole or not at all.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gaussfold.engine.compiled import compiled, compiled_inline
+from gaussfold.engine.simd.lane_memory import pointer, prefetch
+from gaussfold.engine.sparse.cells import STILL, note, take
+from gaussfold.engine.sparse.visit_any import visit_any
+from gaussfold.engine.sparse.visit_logit import visit_eight, visit_one
+
+AHEAD = 8
+"""Rows between asking for a cell and using it: memory takes as long as a few rows do."""
+
+
+@compiled
+def _ask(cells: Any, step: Any, jump: Any, indices: Any, start: Any, stop: Any) -> Any:
+    """Ask for the cells of a row, of ``step`` numbers each, at most two cache lines of ``jump`` numbers."""
+    for q in range(start, stop):
+        prefetch(cells, np.int64(indices[q]) * step)
+    if step > jump:
+        for q in range(start, stop):
+            prefetch(cells, np.int64(indices[q]) * step + jump)
+
+
+@compiled_inline
+def _mark(seen: Any, now: Any, indices: Any, start: Any, stop: Any) -> Any:
+    for q in range(start, stop):
+        seen[indices[q]] = now
+
+
+@compiled
+def absorb_logit(
+    cells: Any, time: Any, log: Any, indptr: Any, indices: Any, data: Any, y: Any, w: Any, limits: Any, longest: Any,
+    far: Any, mean: Any, variance: Any,
+) -> Any:  # fmt: skip
+    """Visit the rows in order, K = 1 or 8, marginal logit. Returns the row that failed or -1, and the log's size.
+
+    ``far``: the cells do not fit into the caches.
+    """
+    seen, clock, kind, rate, prior = time
+    log_cells, log_seen, log_at = log
+    tiny, huge = limits
+    k = cells.shape[2]
+    room = (longest + 4) * k
+    xs, hard, spare = np.empty(longest + 4), np.empty(longest + 12, np.int64), np.empty(64)
+    ms, vs, new_m, new_v, gains = np.empty(room), np.empty(room), np.empty(room), np.empty(room), np.empty(room)
+    # Pointers, because calls with arrays count references to them.
+    here, places, values, p_mean, p_variance = (
+        pointer(cells), pointer(indices), pointer(data), pointer(mean), pointer(variance),
+    )  # fmt: skip
+    p_xs, p_ms, p_vs, p_new_m, p_new_v = pointer(xs), pointer(ms), pointer(vs), pointer(new_m), pointer(new_v)
+    p_gains, p_spare, p_hard = pointer(gains), pointer(spare), pointer(hard)
+    # What cells were before a row: where no time passes, that is what is taken from them.
+    p_old_m, p_old_v = (p_new_m, p_new_v) if kind != STILL else (p_ms, p_vs)
+    jump = 64 // cells.itemsize
+    now = clock[0]
+    size = 0
+    for r in range(y.size):
+        start, stop, label, weight = indptr[r], indptr[r + 1], y[r], w[r]
+        learn = not math.isnan(label) and weight != 0.0
+        if far and r + AHEAD < y.size:
+            _ask(here, 2 * k, jump, places, indptr[r + AHEAD], indptr[r + AHEAD + 1])
+        if learn:
+            now += rate
+            if log_at.size > 0:
+                size = note(log_cells, log_seen, log_at, size, cells, seen, indices, start, stop)
+        if kind != STILL:
+            take(cells, seen, now, kind, prior, indices, start, stop, ms, vs)
+        if k == 1:
+            ok = visit_one(
+                here, places, values, start, stop, label, weight, learn, kind != STILL, tiny, huge,
+                p_xs, p_ms, p_vs, p_old_m, p_old_v, p_gains, p_spare, p_hard, p_mean, p_variance, r,
+            )  # fmt: skip
+        else:
+            ok = visit_eight(
+                here, places, values, start, stop, label, weight, learn, kind != STILL, tiny, huge,
+                p_ms, p_vs, p_new_m, p_new_v, p_gains, p_spare, p_hard, p_mean, p_variance, r,
+            )  # fmt: skip
+        if not ok:
+            return r, size
+        if learn:
+            clock[0] = now  # a row that failed takes no time
+            if kind != STILL:
+                _mark(seen, now, indices, start, stop)
+    return -1, size
+
+
+@compiled
+def absorb_any(
+    cells: Any, time: Any, log: Any, indptr: Any, indices: Any, data: Any, y: Any, w: Any, limits: Any, longest: Any,
+    mean: Any, variance: Any, program: Any, form: Any, site_precision: Any, site_shift: Any,
+) -> Any:  # fmt: skip
+    """As ``absorb_logit`` for any K, likelihood, rule, at and coupling."""
+    seen, clock, kind, rate, prior = time
+    log_cells, log_seen, log_at = log
+    tiny, huge = limits
+    ms, vs = np.empty(longest * cells.shape[2]), np.empty(longest * cells.shape[2])
+    now = clock[0]
+    size = 0
+    for r in range(y.size):
+        start, stop, label, weight = indptr[r], indptr[r + 1], y[r], w[r]
+        learn = not math.isnan(label) and weight != 0.0
+        if learn:
+            now += rate
+            if log_at.size > 0:
+                size = note(log_cells, log_seen, log_at, size, cells, seen, indices, start, stop)
+        take(cells, seen, now, kind, prior, indices, start, stop, ms, vs)
+        ok = visit_any(
+            cells, indices, data, start, stop, label, weight, learn, tiny, huge, ms, vs, mean, variance, r,
+            program, form, site_precision, site_shift,
+        )  # fmt: skip
+        if not ok:
+            return r, size
+        if learn:
+            clock[0] = now
+            if kind != STILL:
+                _mark(seen, now, indices, start, stop)
+    return -1, size

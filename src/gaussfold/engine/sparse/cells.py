@@ -1,0 +1,161 @@
+"""Features as cells: the K means and K variances of one feature side by side, so that a visit is one cache line.
+
+``cells`` has shape (d, 2, K), float64 or float32; arithmetic is in float64. The loops that learn take the cells of a
+row out, work on small local arrays and put them back; no feature may repeat in a row (``text.merge_duplicates`` adds
+those that do).
+
+Time is lazy. ``seen[j]`` is the clock when cell j was last written; what passed since is applied when it is taken:
+
+- kind 1, forgetting: the clock counts -log γ. With g = e^-(now - then): 1/v ← g/v + (1-g)/v₀, and the same for m/v.
+- kind 2, random walk: the clock counts variance. v ← v + (now - then).
+
+``prior`` has shape (1, 2, K) when all features share it, else (d, 2, K). Reference twin:
+``tests/reference/diagonal.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gaussfold.engine.compiled import compiled, compiled_inline
+
+STILL, FORGETS, WALKS = range(3)
+
+
+@compiled_inline
+def aged(m: Any, v: Any, elapsed: Any, kind: Any, m0: Any, v0: Any) -> Any:
+    """Mean and variance after ``elapsed`` on the clock."""
+    if kind == WALKS:
+        v = v + elapsed
+    elif elapsed > 0.0:
+        keep = math.exp(-elapsed)
+        lose = -math.expm1(-elapsed)
+        old = keep / v
+        new = lose / v0
+        v = 1.0 / (old + new)
+        m = v * (old * m + new * m0)
+    return m, v
+
+
+@compiled
+def take(
+    cells: Any, seen: Any, now: Any, kind: Any, prior: Any, indices: Any, start: Any, stop: Any, m: Any, v: Any
+) -> Any:
+    """Copy the cells of a row, time applied: feature t's component c to position t K + c."""
+    k = cells.shape[2]
+    for q in range(start, stop):
+        j = np.uint64(indices[q])
+        at = (q - start) * k
+        for c in range(k):
+            m[at + c] = cells[j, 0, c]
+            v[at + c] = cells[j, 1, c]
+        if kind != STILL:
+            p = j if prior.shape[0] > 1 else np.uint64(0)
+            for c in range(k):
+                m[at + c], v[at + c] = aged(
+                    m[at + c], v[at + c], now - seen[j], kind,
+                    np.float64(prior[p, 0, c]), np.float64(prior[p, 1, c]),
+                )  # fmt: skip
+
+
+@compiled
+def put(cells: Any, k: Any, indices: Any, start: Any, stop: Any, m: Any, v: Any) -> Any:
+    """Write the cells of a row; all arrays flat, or pointers to them."""
+    for q in range(start, stop):
+        at = (q - start) * k
+        j = np.int64(indices[q]) * (2 * k)
+        for c in range(k):
+            cells[j + c] = m[at + c]
+            cells[j + k + c] = v[at + c]
+
+
+@compiled
+def note(
+    log_cells: Any, log_seen: Any, log_at: Any, size: Any, cells: Any, seen: Any, indices: Any, start: Any, stop: Any
+) -> Any:
+    """Write down the cells of a row as they are before it is learned, for :func:`undo`; returns the log's new size."""
+    k = cells.shape[2]
+    for q in range(start, stop):
+        j = np.uint64(indices[q])
+        log_at[size] = j
+        for c in range(k):
+            log_cells[size, 0, c] = cells[j, 0, c]
+            log_cells[size, 1, c] = cells[j, 1, c]
+        if seen.size > 0:
+            log_seen[size] = seen[j]
+        size += 1
+    return size
+
+
+@compiled
+def undo(cells: Any, seen: Any, log_cells: Any, log_seen: Any, log_at: Any, size: Any) -> Any:
+    """Put everything back that a log holds, last entry first."""
+    k = cells.shape[2]
+    for t in range(size - 1, -1, -1):
+        j = log_at[t]
+        for c in range(k):
+            cells[j, 0, c] = log_cells[t, 0, c]
+            cells[j, 1, c] = log_cells[t, 1, c]
+        if seen.size > 0:
+            seen[j] = log_seen[t]
+
+
+@compiled
+def look(
+    cells: Any, seen: Any, now: Any, kind: Any, prior: Any, indptr: Any, indices: Any, data: Any, mean: Any,
+    variance: Any,
+) -> Any:  # fmt: skip
+    """X'm and Σ x² v for every row and component, nothing written; no feature may repeat in a row."""
+    k = cells.shape[2]
+    wide = np.uint64(1 if cells.shape[0] > 1 else 0)
+    wide_prior = np.uint64(1 if prior.shape[0] > 1 else 0)
+    for r in range(indptr.size - 1):
+        for c in range(k):
+            mean[r, c] = 0.0
+            variance[r, c] = 0.0
+        for q in range(indptr[r], indptr[r + 1]):
+            column = np.uint64(indices[q])
+            j = column * wide
+            x = np.float64(data[q])
+            for c in range(k):
+                m = np.float64(cells[j, 0, c])
+                v = np.float64(cells[j, 1, c])
+                if kind != STILL:
+                    p = column * wide_prior
+                    m, v = aged(m, v, now - seen[column], kind, np.float64(prior[p, 0, c]), np.float64(prior[p, 1, c]))
+                mean[r, c] += x * m
+                variance[r, c] += x * x * v
+
+
+@compiled
+def write_pages(cells: Any, blank: Any, written: Any, shift: Any, indices: Any) -> Any:
+    """Fill the pages (of 2^shift cells) of these features with blank cells where that was not done; count them."""
+    count = 0
+    for q in range(indices.size):
+        page = np.int64(indices[q]) >> shift
+        if not written[page]:
+            for j in range(page << shift, min((page + 1) << shift, cells.shape[0])):
+                for c in range(cells.shape[2]):
+                    cells[j, 0, c] = blank[0, 0, c]
+                    cells[j, 1, c] = blank[0, 1, c]
+            written[page] = True  # last: whoever looks from another thread meanwhile fills it too, with the same
+            count += 1
+    return count
+
+
+@compiled
+def list_touched(cells: Any, blank: Any, written: Any, shift: Any, start: Any, stop: Any, touched: Any) -> Any:
+    """List the cells from ``start`` to ``stop`` that differ from a blank one, and count them; it takes a place more."""
+    count = 0
+    for page in range(start >> shift, (stop - 1 >> shift) + 1):
+        if written[page]:
+            for j in range(max(start, page << shift), min(stop, (page + 1) << shift)):
+                differs = False
+                for c in range(cells.shape[2]):
+                    differs |= (cells[j, 0, c] != blank[0, 0, c]) | (cells[j, 1, c] != blank[0, 1, c])
+                touched[count] = j  # no branch: it would often be guessed wrong
+                count += differs
+    return count

@@ -1,0 +1,217 @@
+"""One row's logistic update as two functions of one number per feature.
+
+Marginal coupling, logit, Newton and curvature: for every active feature i with the others integrated out, sparse-online
+(11): k = 1/√(1 + c σ₋ᵢ²), c = π/8, a₀ = k μ_t, and the mode of (13) in a = k (μ₋ᵢ + xᵢ wᵢ) is the root of
+
+    a - a₀ = V (y - σ(a)),    V = w k² xᵢ² σᵢ²                                   (15) times k xᵢ
+
+after which (15) and (19) are
+
+    μᵢ += xᵢ σᵢ² · w k (y - σ(a)),    σᵢ² ← σᵢ² · 1/(1 + V σ'(a)).
+
+Let D = 1 + c Σ x² σ² and u = c xᵢ² σᵢ²/D, the feature's own share. Then k² = 1/(D (1 - u)) and V = (w/c) u/(1 - u):
+within a row both factors are functions of u alone, and for features that are known well u is small. ``near_series``
+has their Taylor series at u = 0 up to u³ from a single exponential, ``row_series`` goes on to u⁵; they hold to 1e-13
+while u ≤ NEAR/(w/c + |a| + 1) and SMALL/(w/c + |a| + 1). What is beyond is solved by itself (``solve``): Halley's steps
+from where the series points, the last one so small that its error is below rounding, carrying σ over by Taylor's
+series, and what Halley does not settle (a wide prior meeting a surprise) by the bracketed search of
+``engine.scalar.logistic``.
+
+The same numbers, slowly and for any rule: ``engine.sparse.visit_any``; reference twin: ``tests/reference/diagonal.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gaussfold.engine.compiled import compiled_fused, compiled_inline
+from gaussfold.engine.scalar.exponential import exp_nonpositive
+from gaussfold.engine.scalar.logistic import logistic_root
+from gaussfold.engine.scalar.special import sigmoid
+from gaussfold.engine.simd.lane_memory import load_like, store
+from gaussfold.engine.simd.lanes import bits_of, choose, larger, magnitude, root, width_of
+
+SCALE = math.pi / 8.0
+NEAR, SMALL = 6e-4, 8e-3
+ROUNDS = 8
+B1, B2, B3, B4, B5 = 0.5, 0.375, 0.3125, 0.2734375, 0.24609375
+"""(1 - u)^-½ = 1 + B1 u + B2 u² + ..."""
+
+
+@compiled_inline
+def sigmoids(a: Any) -> Any:
+    """σ(a) and σ(-a)."""
+    t = exp_nonpositive(0.0 - magnitude(a))
+    large = 1.0 / (1.0 + t)
+    small = t * large
+    rising = a >= 0.0
+    return choose(rising, large, small), choose(rising, small, large)
+
+
+@compiled_inline
+def near_series(mean: Any, variance: Any, y: Any, w: Any) -> Any:
+    """(c/D, w/c + |a| + 1, w k (y-σ) as 4 coefficients in u, 1/(1+Vσ') as 3 after the leading 1, the rest).
+
+    ``rest`` is what `row_series` needs.
+
+    With a = Σ aₙ uⁿ and E = y - σ(a) = Σ eₙ uⁿ: aₙ = a₀ Bₙ + (w/c) (e₀ + ... + eₙ₋₁), and eₙ by composition. Then z =
+    V σ'(a), σ' along the series times (w/c) u/(1-u), which adds up; and 1/(1+z).
+    """
+    d = 1.0 + SCALE * variance
+    inverse = 1.0 / d
+    share = SCALE * inverse
+    k = root(d) * inverse
+    a = k * mean
+    up, down = sigmoids(a)
+    pull = w * (1.0 / SCALE)
+    p1 = up * down  # derivatives of σ over factorials
+    skew = down - up
+    p2 = 0.5 * p1 * skew
+    p3 = p1 * (1.0 / 6.0 - p1)
+    e0 = y * down - (1.0 - y) * up
+    a1 = B1 * a + pull * e0
+    e1 = 0.0 - p1 * a1
+    sum1 = e0 + e1
+    a2 = B2 * a + pull * sum1
+    a11 = a1 * a1
+    e2 = 0.0 - (p1 * a2 + p2 * a11)
+    sum2 = sum1 + e2
+    a3 = B3 * a + pull * sum2
+    a12 = a1 * a2
+    a111 = a1 * a11
+    e3 = 0.0 - (p1 * a3 + (2.0 * p2) * a12 + p3 * a111)
+    z1 = pull * p1
+    z2 = z1 + pull * (2.0 * p2 * a1)
+    z3 = z2 + pull * (2.0 * p2 * a2 + 3.0 * p3 * a11)
+    r1 = 0.0 - z1
+    r2 = 0.0 - (z1 * r1 + z2)
+    r3 = 0.0 - (z1 * r2 + z2 * r1 + z3)
+    wk = w * k
+    g0 = wk * e0
+    g1 = wk * (e1 + B1 * e0)
+    g2 = wk * (e2 + B1 * e1 + B2 * e0)
+    g3 = wk * (e3 + B1 * e2 + B2 * e1 + B3 * e0)
+    rest = (a, pull, p1, p2, p3, skew, wk), (e0, e1, e2, e3), (a1, a2, a3), (z1, z2, z3)
+    return share, pull + magnitude(a) + 1.0, (g0, g1, g2, g3), (r1, r2, r3), rest
+
+
+@compiled_inline
+def row_series(g: Any, r: Any, rest: Any) -> Any:
+    """Go on to 6 and 5 coefficients from what `near_series` found."""
+    (a, pull, p1, p2, p3, skew, wk), (e0, e1, e2, e3), (a1, a2, a3), (z1, z2, z3) = rest
+    r1, r2, r3 = r
+    p4 = p1 * skew * (1.0 / 24.0 - 0.5 * p1)
+    p5 = p1 * (1.0 / 120.0 - p1 * (0.25 - p1))
+    a11, a12 = a1 * a1, a1 * a2
+    a111 = a1 * a11
+    sum3 = ((e0 + e1) + e2) + e3
+    a4 = B4 * a + pull * sum3
+    square4 = 2.0 * (a1 * a3) + a2 * a2
+    e4 = 0.0 - (p1 * a4 + p2 * square4 + (3.0 * p3) * (a11 * a2) + p4 * (a11 * a11))
+    a5 = B5 * a + pull * (sum3 + e4)
+    square5 = 2.0 * (a1 * a4 + a2 * a3)
+    cube5 = 3.0 * (a11 * a3 + a12 * a2)
+    e5 = 0.0 - (p1 * a5 + p2 * square5 + p3 * cube5 + (4.0 * p4) * (a111 * a2) + p5 * (a111 * a11))
+    z4 = z3 + pull * (2.0 * p2 * a3 + 6.0 * p3 * a12 + 4.0 * p4 * a111)
+    z5 = z4 + pull * (2.0 * p2 * a4 + 3.0 * p3 * square4 + 12.0 * p4 * (a11 * a2) + 5.0 * p5 * (a11 * a11))
+    r4 = 0.0 - (z1 * r3 + z2 * r2 + z3 * r1 + z4)
+    r5 = 0.0 - (z1 * r4 + z2 * r3 + z3 * r2 + z4 * r1 + z5)
+    g4 = wk * (e4 + B1 * e3 + B2 * e2 + B3 * e1 + B4 * e0)
+    g5 = wk * (e5 + B1 * e4 + B2 * e3 + B3 * e2 + B4 * e1 + B5 * e0)
+    return (*g, g4, g5), (r1, r2, r3, r4, r5)
+
+
+@compiled_inline
+def factors(u: Any, g: Any, r: Any) -> Any:
+    """The row's two functions at u: what xσ² is multiplied by to move the mean, and what σ² is multiplied by."""
+    g0, g1, g2, g3, g4, g5 = g
+    r1, r2, r3, r4, r5 = r
+    u2 = u * u
+    gain = (g0 + u * g1) + u2 * ((g2 + u * g3) + u2 * (g4 + u * g5))
+    return gain, (1.0 + u * r1) + u2 * ((r2 + u * r3) + u2 * (r4 + u * r5))
+
+
+@compiled_inline
+def moved(x: Any, m: Any, v: Any, share: Any, g: Any, r: Any) -> Any:
+    """Mean and variance after the row, by its series."""
+    xv = x * v
+    gain, shrink = factors(share * (x * xv), g, r)
+    return m + xv * gain, v * shrink
+
+
+@compiled_inline
+def moved_near(x: Any, m: Any, v: Any, share: Any, g: Any, r: Any) -> Any:
+    """As `moved`, by the short series."""
+    g0, g1, g2, g3 = g
+    r1, r2, r3 = r
+    xv = x * v
+    u = share * (x * xv)
+    u2 = u * u
+    return m + xv * ((g0 + u * g1) + u2 * (g2 + u * g3)), v * ((1.0 + u * r1) + u2 * (r2 + u * r3))
+
+
+@compiled_inline
+def halley(a: Any, gap: Any, pull: Any, y: Any, not_y: Any) -> Any:
+    """One step on a - a₀ = pull·(y - σ(a)), where gap = a - a₀; and σ(a), σ(-a) after the step."""
+    up, down = sigmoids(a)
+    residual = pull * (y * down - not_y * up) - gap
+    slope = up * down
+    bend = slope * (down - up)
+    rise = 1.0 + pull * slope
+    step = residual * rise / (rise * rise + 0.5 * (residual * pull) * bend)
+    change = step * (slope + 0.5 * step * (bend + (1.0 / 3.0) * step * (slope * (1.0 - 6.0 * slope))))
+    return step, up + change, down - change
+
+
+@compiled_fused
+def _search(a0: Any, pull: Any, y: Any, w: Any) -> Any:
+    a, _, _ = logistic_root(w * y, w, a0, pull / w, False)
+    return sigmoid(a), sigmoid(-a)
+
+
+@compiled_inline
+def _open(pull: Any, step: Any) -> Any:
+    """Bits of the lanes where a further step matters: Halley errs by 0.03·pull·step³ at most, Taylor by step⁴/24."""
+    size = magnitude(step)
+    return bits_of(pull * (size * size * size) > 1e-13) | bits_of(size > 1e-3)
+
+
+@compiled_fused
+def solve(x: Any, m: Any, v: Any, gain: Any, mean: Any, variance: Any, y: Any, w: Any, spare: Any) -> Any:
+    """Mean and variance after the row, in lanes; ``mean`` and ``variance`` are the whole row's.
+
+    ``gain`` is the series' value, a good place to start from even where it is not exact enough to end with.
+    ``spare`` points to room for four times as many numbers as there are lanes, for the search.
+    """
+    not_y = 1.0 - y
+    own = x * x * v
+    d = 1.0 + SCALE * larger(variance - own, 0.0)
+    slant = root(d)
+    inverse = 1.0 / d
+    k = slant * inverse
+    pull = (w * own) * inverse
+    start = k * mean
+    gap = pull * (gain * slant) * (1.0 / w)
+    gap = choose(magnitude(gap) <= pull, gap, 0.0)
+    step, up, down = halley(start + gap, gap, pull, y, not_y)
+    gap = gap + step
+    rounds = 1
+    while _open(pull, step) != 0 and rounds < ROUNDS:
+        step, up, down = halley(start + gap, gap, pull, y, not_y)
+        gap = gap + step
+        rounds += 1
+    if rounds == ROUNDS:
+        step, _, _ = halley(start + gap, gap, pull, y, not_y)
+        settled = bits_of(magnitude(step) <= 1e-9)
+        width = width_of(up)
+        store(spare, 0, start)
+        store(spare, width, pull)
+        store(spare, 2 * width, up)
+        store(spare, 3 * width, down)
+        for i in range(width):
+            if not settled >> i & 1:
+                spare[2 * width + i], spare[3 * width + i] = _search(spare[i], spare[width + i], y, w)
+        up = load_like(spare, 2 * width, up)
+        down = load_like(spare, 3 * width, down)
+    return m + x * v * (w * k * (y * down - not_y * up)), v / (1.0 + pull * (up * down))

@@ -1,0 +1,107 @@
+"""A visit to one row of a diagonal belief, for every likelihood, rule, at and coupling.
+
+Joint coupling: one site for the row, (J, H) from ``scalar.sites.visit`` on N(x'm, Σ x² v), the diagonal kept:
+
+    mᵢ += xᵢ vᵢ J,    vᵢ ← vᵢ (1 - (v₀ - xᵢ² vᵢ) H)/(1 - v₀ H),    v₀ = Σ x² v.
+
+DimGauss (sparse-online D.1) is rule newton, ADF (D.2) is ep, the EKF is taylor at the prior, R-VGA is vi.
+
+Marginal coupling: every active feature by itself, the others integrated out of the likelihood (``marginalised``);
+(15) and (19) are rule newton, D.3 is vi. All features look at the row as it was before it, so their order is
+irrelevant. (17) and (18) are options of newton. Reference twin: ``tests/reference/diagonal.py``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gaussfold.engine.compiled import compiled
+from gaussfold.engine.families import LOGIT, derivatives, log_density
+from gaussfold.engine.scalar.evaluate import APPROXIMATE, log_predictive
+from gaussfold.engine.scalar.sites import visit
+from gaussfold.engine.sparse.cells import put
+from gaussfold.engine.sparse.marginalised import excluding
+
+JOINT, MARGINAL = range(2)
+SOLVED, ONE_STEP = range(2)
+CURVATURE, HEIGHT = range(2)
+
+
+@compiled
+def coordinate(program: Any, form: Any, y: Any, w: Any, x: Any, m: Any, v: Any, mean: Any, variance: Any) -> Any:
+    """Update one feature with the others integrated out; ``mean`` and ``variance`` are those of the row."""
+    code, p0, p1, rule, alpha, at = program
+    _, mean_form, variance_form = form
+    own = x * x * v
+    if not own > 0.0:
+        return m, v
+    code, p0, k, shift = excluding(code, p0, max(variance - own, 0.0))
+    m0 = k * (mean + shift)
+    v0 = k * k * own
+    if mean_form == SOLVED:
+        j, h, new, _, _ = visit(code, p0, p1, rule, alpha, at, y, w, m0, v0)
+    else:  # (17), (30): the gradient's expansion at the old mean, then the curvature at the new one
+        d1, d2, _, _ = derivatives(code, p0, p1, y, m0)
+        j = w * d1 / (1.0 - v0 * w * d2)
+        new = m0 + v0 * j
+        _, d2, _, _ = derivatives(code, p0, p1, y, new)
+        h = w * d2
+    if variance_form == HEIGHT:  # (18): where the peaks are equally high
+        scale = APPROXIMATE if code == LOGIT else p0  # (8) is the normaliser that goes with (11)
+        fall = log_predictive(code, scale, p1, y, m0, v0) - log_density(code, p0, p1, y, new)
+        return m + k * x * v * j, v * math.exp(2.0 * w * fall + (new - m0) * (new - m0) / v0)
+    return m + k * x * v * j, v / (1.0 - v0 * h)
+
+
+@compiled
+def visit_any(
+    cells: Any, indices: Any, data: Any, start: Any, stop: Any, y: Any, w: Any, learn: Any, tiny: Any, huge: Any,
+    ms: Any, vs: Any, mean: Any, variance: Any, r: Any, program: Any, form: Any, site_precision: Any, site_shift: Any,
+) -> Any:  # fmt: skip
+    """Visit one row whose cells are taken, any K: its marginals to ``mean`` and ``variance``; False if it fails."""
+    code, p0, p1, rule, alpha, at = program
+    k = cells.shape[2]
+    n = stop - start
+    wild: Any = 0
+    for c in range(k):
+        f = 0.0
+        s = 0.0
+        for t in range(n):
+            x = np.float64(data[start + t])
+            f += x * ms[t * k + c]
+            s += x * x * vs[t * k + c]
+        mean[r, c] = f
+        variance[r, c] = s
+        wild += 1 - np.int64((abs(f) < math.inf) & (s < math.inf))
+    if wild > 0:
+        return False
+    if not learn:
+        return True
+    for c in range(k):
+        f = mean[r, c]
+        s = variance[r, c]
+        if form[0] == JOINT:
+            j, h, m, _, _ = visit(code, p0, p1, rule, alpha, at, y, w, f, s)
+            grown = 1.0 - s * h
+            for t in range(n):
+                x = np.float64(data[start + t])
+                v = vs[t * k + c]
+                rest = max(s - x * x * v, 0.0)
+                ms[t * k + c] += x * v * j
+                vs[t * k + c] = v * (1.0 - rest * h) / grown
+            site_precision[r] = -h
+            site_shift[r] = j - h * m
+        else:
+            for t in range(n):
+                i = t * k + c
+                ms[i], vs[i] = coordinate(program, form, y, w, np.float64(data[start + t]), ms[i], vs[i], f, s)
+        for t in range(n):
+            i = t * k + c
+            wild += 1 - np.int64((abs(ms[i]) <= huge) & (vs[i] >= tiny) & (vs[i] <= huge))
+    if wild > 0:
+        return False
+    put(cells.ravel(), k, indices, start, stop, ms, vs)
+    return True

@@ -1,0 +1,228 @@
+"""The default of sparse classification in lanes: a visit to one row, by the series and the solver of ``logit_series``.
+
+K = 1: four features side by side. K = 8: the eight components of one feature side by side. A row is written back while
+it is computed, and put back as it was if a number left the range of what is stored. Arrays are given by pointers
+(``lane_memory.pointer``).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from gaussfold.engine.compiled import compiled_fused
+from gaussfold.engine.simd.lane_memory import (
+    gather4,
+    gather4_last,
+    load4,
+    load4_last,
+    load8,
+    offset,
+    pick8,
+    scatter4,
+    scatter4_last,
+    scatter8_at,
+    store,
+)
+from gaussfold.engine.simd.lanes import (
+    bits_of,
+    first_half,
+    first_lanes,
+    join,
+    lanes4,
+    lanes8,
+    larger,
+    magnitude,
+    peak,
+    second_half,
+    total,
+)
+from gaussfold.engine.sparse.cells import put
+from gaussfold.engine.sparse.logit_series import NEAR, SMALL, factors, moved, moved_near, near_series, row_series, solve
+
+ALL4, ALL8 = 15, 255
+
+
+@compiled_fused
+def visit_one(
+    cells: Any, indices: Any, data: Any, start: Any, stop: Any, y: Any, w: Any, learn: Any, taken: Any, tiny: Any,
+    huge: Any, xs: Any, ms: Any, vs: Any, old_m: Any, old_v: Any, gains: Any, spare: Any, hard: Any, mean: Any,
+    variance: Any, row: Any,
+) -> Any:  # fmt: skip
+    """Visit one row with K = 1: its marginal to ``mean[row]`` and ``variance[row]``; False if it cannot be learned.
+
+    ``taken``: the cells are in ``ms`` and ``vs`` already, time applied; as they were they are kept in ``old_m`` and
+    ``old_v``, which are ``ms`` and ``vs`` themselves otherwise.
+    """
+    n = stop - start
+    last = stop - 1
+    whole = (n - 1) & ~3  # all lanes but those of the last group, which has one to four features
+    total4 = lanes4(0.0)
+    spread4 = lanes4(0.0)
+    top4 = lanes4(0.0)
+    if n > 0:
+        i = 0
+        while i < whole:
+            m, v = gather4(cells, indices, start + i)
+            store(old_m, i, m)
+            store(old_v, i, v)
+            if taken:
+                m, v = load4(ms, i), load4(vs, i)
+            x = load4(data, start + i)
+            store(xs, i, x)
+            own = x * x * v
+            total4 = total4 + x * m
+            spread4 = spread4 + own
+            top4 = larger(top4, own)
+            i += 4
+        m, v = gather4_last(cells, indices, start + whole, last)
+        store(old_m, whole, m)
+        store(old_v, whole, v)
+        if taken:
+            m, v = load4_last(ms, whole, n - 1), load4_last(vs, whole, n - 1)
+            store(ms, whole, m)
+            store(vs, whole, v)
+        x = load4_last(data, start + whole, last)
+        store(xs, whole, x)
+        own = x * x * v
+        total4 = total4 + first_lanes(n - whole, x * m)
+        spread4 = spread4 + first_lanes(n - whole, own)
+        top4 = larger(top4, own)
+    f = total(total4)
+    s = total(spread4)
+    mean[row] = f
+    variance[row] = s
+    if not (abs(f) < math.inf and s < math.inf):
+        return False
+    if not learn or n == 0:
+        return True
+    share, steepness, g3, r3, rest = near_series(f, s, y, w)
+    top = share * peak(top4) * steepness
+    wild: Any = 0
+    if top <= NEAR:
+        i = 0
+        while i < whole:
+            m, v = moved_near(load4(xs, i), load4(ms, i), load4(vs, i), share, g3, r3)
+            scatter4(cells, indices, start + i, m, v)
+            wild |= bits_of(magnitude(m) <= huge) & bits_of(v >= tiny) ^ ALL4
+            i += 4
+        m, v = moved_near(load4(xs, whole), load4(ms, whole), load4(vs, whole), share, g3, r3)
+        scatter4_last(cells, indices, start + whole, last, m, v)
+        wild |= bits_of(magnitude(m) <= huge) & bits_of(v >= tiny) ^ ALL4
+    else:
+        g, r = row_series(g3, r3, rest)
+        n_hard = 0
+        i = 0
+        while i <= whole:
+            x, m, v = load4(xs, i), load4(ms, i), load4(vs, i)
+            xv = x * v
+            u = share * (x * xv)
+            gain, shrink = factors(u, g, r)
+            m = m + xv * gain
+            v = v * shrink
+            if i < whole:
+                scatter4(cells, indices, start + i, m, v)
+            else:
+                scatter4_last(cells, indices, start + i, last, m, v)
+            near = bits_of(steepness * u <= SMALL)
+            wild |= near & (bits_of(magnitude(m) <= huge) & bits_of(v >= tiny) ^ ALL4)
+            store(gains, i, gain)
+            for lane in range(4):
+                hard[n_hard] = min(i + lane, n - 1)  # lanes too many repeat the last feature
+                n_hard += 1 - (near >> lane & 1)
+            i += 4
+        for lane in range(8):
+            hard[n_hard + lane] = hard[0]  # the last group is filled up by repeating a feature
+        for t in range(0, n_hard, 8):
+            m, v = solve(
+                pick8(xs, hard, t), pick8(ms, hard, t), pick8(vs, hard, t), pick8(gains, hard, t), f, s, y, w, spare
+            )
+            scatter8_at(cells, offset(indices, start), hard, t, m, v)
+            wild |= bits_of(magnitude(m) <= huge) & bits_of(v >= tiny) ^ ALL8
+    if wild != 0:
+        put(cells, 1, indices, start, stop, old_m, old_v)
+        return False
+    return True
+
+
+@compiled_fused
+def visit_eight(
+    cells: Any, indices: Any, data: Any, start: Any, stop: Any, y: Any, w: Any, learn: Any, taken: Any, tiny: Any,
+    huge: Any, ms: Any, vs: Any, new_m: Any, new_v: Any, gains: Any, spare: Any, hard: Any, mean: Any, variance: Any,
+    row: Any,
+) -> Any:  # fmt: skip
+    """As ``visit_one`` for K = 8 components that see the same row."""
+    f = lanes8(0.0)
+    s = lanes8(0.0)
+    top = lanes8(0.0)
+    for q in range(start, stop):
+        at = (q - start) * 8
+        if not taken:
+            j = np.int64(indices[q]) * 16
+            m, v = load8(cells, j), load8(cells, j + 8)
+            store(ms, at, m)
+            store(vs, at, v)
+        else:
+            m, v = load8(ms, at), load8(vs, at)
+        x = np.float64(data[q])
+        own = x * x * v
+        f = f + x * m
+        s = s + own
+        top = larger(top, own)
+    store(mean, row * 8, f)
+    store(variance, row * 8, s)
+    if bits_of(magnitude(f) < math.inf) & bits_of(s < math.inf) != ALL8:
+        return False
+    if not learn:
+        return True
+    share, steepness, g3, r3, rest = near_series(f, s, y, w)
+    g, r = row_series(g3, r3, rest)
+    wild: Any = 0
+    if not taken and bits_of(steepness * (share * top) <= SMALL) == ALL8:
+        for q in range(start, stop):
+            at = (q - start) * 8
+            j = np.int64(indices[q]) * 16
+            m, v = moved(np.float64(data[q]), load8(ms, at), load8(vs, at), share, g, r)
+            store(cells, j, m)
+            store(cells, j + 8, v)
+            wild |= bits_of(magnitude(m) <= huge) & bits_of(v >= tiny) ^ ALL8
+        if wild != 0:
+            put(cells, 8, indices, start, stop, ms, vs)
+            return False
+        return True
+    n_hard = 0
+    for q in range(start, stop):
+        at = (q - start) * 8
+        x, m, v = np.float64(data[q]), load8(ms, at), load8(vs, at)
+        xv = x * v
+        u = share * (x * xv)
+        gain, shrink = factors(u, g, r)
+        store(gains, at, gain)
+        store(new_m, at, m + xv * gain)
+        store(new_v, at, v * shrink)
+        hard[n_hard] = q - start
+        n_hard += bits_of(steepness * u <= SMALL) != ALL8
+    hard[n_hard] = hard[0]  # two at a time; the last may be done twice
+    for t in range(0, n_hard, 2):
+        q, p = hard[t], hard[t + 1]
+        m, v = solve(
+            join(lanes8(np.float64(data[start + q])), lanes8(np.float64(data[start + p]))),
+            join(load8(ms, q * 8), load8(ms, p * 8)), join(load8(vs, q * 8), load8(vs, p * 8)),
+            join(load8(gains, q * 8), load8(gains, p * 8)), join(f, f), join(s, s), y, w, spare,
+        )  # fmt: skip
+        store(new_m, q * 8, first_half(m))
+        store(new_v, q * 8, first_half(v))
+        store(new_m, p * 8, second_half(m))
+        store(new_v, p * 8, second_half(v))
+    for i in range(0, (stop - start) * 8, 8):
+        wild |= bits_of(magnitude(load8(new_m, i)) <= huge) & bits_of(load8(new_v, i) >= tiny) ^ ALL8
+    if wild != 0:
+        return False
+    for q in range(start, stop):
+        at = (q - start) * 8
+        j = np.int64(indices[q]) * 16
+        store(cells, j, load8(new_m, at))
+        store(cells, j + 8, load8(new_v, at))
+    return True

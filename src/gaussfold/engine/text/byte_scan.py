@@ -1,0 +1,136 @@
+"""Many bytes at a time: unaligned loads, and where the delimiters stand.
+
+Buffers are arrays or pointers to them (``lane_memory.pointer``). Loads do not check bounds: a buffer must have
+`PADDING` bytes more than are looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from gaussfold.engine.compiled import compiled
+from gaussfold.engine.simd.lane_memory import data_of, pointer
+
+PADDING = 80
+SPARE = 8
+
+_ONES = np.uint64(0x0101010101010101)
+_TOPS = np.uint64(0x8080808080808080)
+_ZEROS = np.uint64(48 * 0x0101010101010101)
+_NOT_DIGITS = np.uint64(118 * 0x0101010101010101)  # what makes 10 and more reach the top bit
+_EVERY_FOURTH = np.uint64(0x000000FF000000FF)
+_NEWLINES = np.uint64(10 * 0x0101010101010101)
+
+
+def _load(bits: int, result: Any) -> Any:
+    def typed(typingctx: Any, array: Any, at: Any) -> Any:  # noqa: ARG001
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            data = data_of(context, builder, signature.args[0], args[0])
+            pointer = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(bits).as_pointer())
+            return builder.load(pointer, align=1)
+
+        return result(array, types.int64), codegen
+
+    return typed
+
+
+load64 = intrinsic(_load(64, types.uint64))
+load32 = intrinsic(_load(32, types.uint32))
+
+
+@intrinsic
+def trailing_zeros(typingctx: Any, word: Any) -> Any:  # noqa: ARG001
+    """Count the zero bits below the lowest one (64 if there is none)."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.uint64), codegen
+
+
+@intrinsic
+def count_ones(typingctx: Any, word: Any) -> Any:  # noqa: ARG001
+    """Count the bits that are set."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+        return builder.ctpop(args[0])
+
+    return types.int64(types.uint64), codegen
+
+
+@compiled
+def _zeros(word: np.uint64) -> np.uint64:
+    """The top bit of every zero byte, exact for the lowest one."""
+    return (word - _ONES) & ~word & _TOPS
+
+
+@intrinsic
+def token_ends(typingctx: Any, buffer: Any, at: Any) -> Any:  # noqa: ARG001
+    """Mark the bytes among the next 64 that end a Vowpal Wabbit token: blanks and control characters, ':' and '|'."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        data = data_of(context, builder, signature.args[0], args[0])
+        block = ir.VectorType(ir.IntType(8), 64)
+        text = builder.load(builder.bitcast(builder.gep(data, [args[1]]), block.as_pointer()), align=1)
+
+        def all_of(byte: int) -> Any:
+            return ir.Constant(block, [byte] * 64)
+
+        found = builder.icmp_unsigned("<", text, all_of(33))
+        for byte in (58, 124):
+            found = builder.or_(found, builder.icmp_unsigned("==", text, all_of(byte)))
+        return builder.bitcast(found, ir.IntType(64))
+
+    return types.uint64(buffer, types.int64), codegen
+
+
+@compiled
+def find_token_ends(buffer: np.ndarray, start: int, stop: int, ends: np.ndarray) -> None:
+    """List the positions where Vowpal Wabbit tokens end, in order; a few may lie behind ``stop``.
+
+    `SPARE` times ``stop`` follow, so that a look at so many ends stays inside the buffer.
+    """
+    text, out = pointer(buffer), pointer(ends)
+    n = 0
+    for at in range(start, stop, 64):
+        marks = token_ends(text, at)
+        found = count_ones(marks)
+        # Eight at a time, also where there are fewer: a branch after each would often be guessed wrong.
+        for first in range(n, n + found, 8):
+            for place in range(first, first + 8):
+                out[place] = at + trailing_zeros(marks)
+                marks &= marks - np.uint64(1)
+        n += found
+    for place in range(n, n + SPARE):
+        out[place] = stop
+
+
+@compiled
+def digits_value(word: np.uint64, length: int) -> tuple[np.uint32, bool]:
+    """Read the lowest bytes of a word as a decimal number; whether they are 1 to 8 and digits all of them.
+
+    All at once: the first digit, which is the lowest byte, goes to the top; then pairs, fours and all eight are joined.
+    """
+    x = (word ^ _ZEROS) << np.uint64((64 - 8 * length) & 63)
+    ok = (((x + _NOT_DIGITS) | x) & _TOPS == np.uint64(0)) & (length >= 1) & (length <= 8)
+    x = x * np.uint64(10) + (x >> np.uint64(8))
+    high = (x & _EVERY_FOURTH) * np.uint64(0x000F424000000064)
+    low = ((x >> np.uint64(16)) & _EVERY_FOURTH) * np.uint64(0x0000271000000001)
+    return np.uint32((high + low) >> np.uint64(32)), ok
+
+
+@compiled
+def field_stop(buffer: np.ndarray, start: int, separators: np.uint64) -> int:
+    """Return where the next separator (eight copies in a word) or newline stands."""
+    at = start
+    while True:
+        word = load64(buffer, at)
+        marks = _zeros(word ^ separators) | _zeros(word ^ _NEWLINES)
+        if marks:
+            return int(at + (trailing_zeros(marks) >> 3))
+        at += 8

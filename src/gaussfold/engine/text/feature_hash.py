@@ -1,0 +1,140 @@
+"""From names of features to hashes, one at a time or eight side by side.
+
+A name of digits may be a number that is added to the hash of its namespace (numbered features are most of what is
+stored as text). Of those, eight tokens that follow each other are taken in vector instructions, without a branch among
+them; how many of them were what they were taken for is told afterwards. Plain equivalent: ``hash_name`` for one name
+after the other.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from gaussfold.engine.compiled import compiled
+from gaussfold.engine.simd.lane_memory import data_of
+from gaussfold.engine.simd.lanes import I32, I64, spread
+from gaussfold.engine.text.byte_scan import SPARE, digits_value, load64, trailing_zeros
+from gaussfold.engine.text.murmur import murmur, murmur_short
+
+LONGEST = 7
+"""Bytes of a name, so that it and what ends it fit into one word."""
+_NEWLINE, _BLANK = 10, 32
+_WORDS = ir.VectorType(I64, SPARE)
+_HALVES = ir.VectorType(ir.IntType(32), SPARE)
+
+
+@compiled
+def is_digit(byte: Any) -> Any:
+    """Whether a byte is one of 0 to 9."""
+    return np.uint8(byte - 48) <= 9
+
+
+@compiled
+def hash_name(text: Any, start: Any, stop: Any, seed: Any, digits: bool) -> Any:
+    """Hash the name of a feature; ``digits``: a name of digits is a number to add to the hash of the namespace."""
+    length = stop - start
+    word = load64(text, start)
+    if length <= 8:
+        if digits:
+            number, ok = digits_value(word, length)
+            if ok:
+                return np.uint32(seed + number)
+        return murmur_short(word, length, seed) if length < 8 else murmur(text, start, stop, seed)
+    if digits:
+        number = np.uint32(0)
+        at = start
+        while at < stop and is_digit(text[at]):
+            number = np.uint32(number * np.uint32(10) + np.uint32(text[at] - 48))
+            at += 1
+        if at == stop:
+            return np.uint32(seed + number)
+    return murmur(text, start, stop, seed)
+
+
+def _repeated(byte: int) -> int:
+    return int.from_bytes(bytes([byte]) * 8, "little")
+
+
+def _store(builder: Any, data: Any, value: Any, align: int) -> None:
+    builder.store(value, builder.bitcast(data, value.type.as_pointer()), align=align)
+
+
+@intrinsic
+def _take_eight(
+    typingctx: Any,  # noqa: ARG001
+    text: Any,
+    ends: Any,
+    t: Any,
+    seed: Any,
+    mask: Any,
+    scale: Any,
+    indices: Any,
+    data: Any,
+    raw: Any,
+) -> Any:
+    """Hash the tokens that end at ``ends[t:t + 8]``; bits 0 to 7: which are numbers, bits 8 to 15: which end a line."""
+
+    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        text, ends, indices, data, raw = (data_of(context, builder, sig.args[i], args[i]) for i in (0, 1, 6, 7, 8))
+
+        def everywhere(number: int) -> Any:
+            return ir.Constant(_WORDS, [number] * SPARE)
+
+        # The token before the first one ended just before it.
+        before, until = (
+            builder.load(builder.bitcast(builder.gep(ends, [place]), _HALVES.as_pointer()), align=4)
+            for place in (builder.sub(args[2], I64(1)), args[2])
+        )
+        begins = builder.add(builder.zext(before, _WORDS), everywhere(1))
+        word = ir.Constant(_WORDS, ir.Undefined)
+        for lane in range(SPARE):
+            place = builder.gep(text, [builder.extract_element(begins, I32(lane))])
+            word = builder.insert_element(
+                word, builder.load(builder.bitcast(place, I64.as_pointer()), align=1), I32(lane)
+            )
+        length = builder.sub(builder.zext(until, _WORDS), begins)
+        fits = builder.icmp_unsigned("<", builder.sub(length, everywhere(1)), everywhere(LONGEST))
+        bits = builder.select(fits, builder.shl(length, everywhere(3)), everywhere(8))
+        end = builder.and_(builder.lshr(word, bits), everywhere(255))
+        closes = builder.icmp_unsigned("==", end, everywhere(_NEWLINE))
+        ends_well = builder.or_(closes, builder.icmp_unsigned("==", end, everywhere(_BLANK)))
+        # As in `words.digits_value`: the first digit to the top, then pairs, fours and all eight are joined.
+        x = builder.shl(builder.xor(word, everywhere(_repeated(48))), builder.sub(everywhere(64), bits))
+        carried = builder.or_(builder.add(x, everywhere(_repeated(118))), x)
+        digits = builder.icmp_unsigned("==", builder.and_(carried, everywhere(_repeated(128))), everywhere(0))
+        x = builder.add(builder.mul(x, everywhere(10)), builder.lshr(x, everywhere(8)))
+        every_fourth = everywhere(0x000000FF000000FF)
+        high = builder.mul(builder.and_(x, every_fourth), everywhere(0x000F424000000064))
+        low = builder.mul(builder.and_(builder.lshr(x, everywhere(16)), every_fourth), everywhere(0x0000271000000001))
+        number = builder.trunc(builder.lshr(builder.add(high, low), everywhere(32)), _HALVES)
+        hashes = builder.add(number, spread(builder, args[3], SPARE))
+        _store(builder, builder.gep(raw, [I64(0)]), hashes, 4)
+        _store(builder, builder.gep(indices, [I64(0)]), builder.and_(hashes, spread(builder, args[4], SPARE)), 4)
+        _store(builder, builder.gep(data, [I64(0)]), spread(builder, args[5], SPARE), 8)
+        good, closed = (
+            builder.zext(builder.bitcast(found, ir.IntType(SPARE)), I64)
+            for found in (builder.and_(builder.and_(fits, ends_well), digits), closes)
+        )
+        return builder.or_(good, builder.shl(closed, I64(SPARE)))
+
+    return types.uint64(text, ends, t, seed, mask, scale, indices, data, raw), codegen
+
+
+@compiled
+def take_numbered(
+    text: Any, ends: Any, t: Any, seed: Any, mask: Any, scale: Any, indices: Any, data: Any, raw: Any
+) -> Any:
+    """Take up to eight names of digits without values, the first of which ends at ``ends[t]``; returns how many.
+
+    Their slots, hashes and the value of each (the namespace's) are written; what is behind those that count means
+    nothing.
+    """
+    found = _take_eight(
+        text, ends, np.int64(t), np.uint32(seed), np.uint32(mask), np.float64(scale), indices, data, raw
+    )
+    return min(trailing_zeros(~found), trailing_zeros(found >> np.uint64(SPARE)) + 1)
