@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import threading
 from typing import Any
 
 import numpy as np
@@ -12,24 +11,17 @@ from gaussfold.beliefs.diagonal.cell_store import CellStore
 from gaussfold.beliefs.diagonal.rows import Rows, sparse_rows
 from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.dynamics import Forgetting, RandomWalk
-from gaussfold.engine.families import LOGIT, STUDENT_T
-from gaussfold.engine.scalar.evaluate import NEWTON
-from gaussfold.engine.scalar.sites import POSTERIOR
+from gaussfold.engine.programs import can_be_marginalised, is_fast, is_newton_at_posterior, mix_rows, score_rows
 from gaussfold.engine.sparse.absorb import absorb_any, absorb_logit
 from gaussfold.engine.sparse.cells import FORGETS, WALKS, look, undo
-from gaussfold.engine.sparse.logit_scores import logit_scores
-from gaussfold.engine.sparse.mixing import any_scores, mix
-from gaussfold.engine.sparse.visit_any import CURVATURE, HEIGHT, JOINT, MARGINAL, ONE_STEP, SOLVED
+from gaussfold.engine.sparse.visit_any import HEIGHT, JOINT, MARGINAL, ONE_STEP
 from gaussfold.types import Array, ArrayLike, Program
 
 MAX_DIM = 2**31 - 1
-FAST = (LOGIT, NEWTON, POSTERIOR, (MARGINAL, SOLVED, CURVATURE))
 LANES = (1, 8)
 """Numbers of components that the fast loop is written for."""
 NEAR = 1 << 20
 """Cells of fewer bytes are in the caches: asking for them ahead of time only costs."""
-SIDE_BY_SIDE = 1 << 14
-"""So many scores are worth a thread of their own."""
 LOOKED_AT, SCATTERED = 1024, 256
 """So many entries of the rows are looked at, and are all over the memory if they lie in more cache lines than this."""
 
@@ -41,19 +33,6 @@ def _far(cells: np.ndarray, indices: np.ndarray) -> bool:
     some = indices[:: max(1, indices.size // LOOKED_AT)]
     lines = some.astype(np.int64) * cells[0].nbytes >> 6
     return np.unique(lines).size > SCATTERED
-
-
-def _logit_scores(p0: float, y: Array, mean: Array, variance: Array, scores: Array) -> None:
-    """Scores of rows; of many components in two halves side by side, since readers leave a core idle then."""
-    if scores.shape[1] == 1 or scores.size < SIDE_BY_SIDE:
-        logit_scores(p0, y, mean, variance, scores)
-        return
-    half = len(y) // 2
-    second = (y[half:], mean[half:], variance[half:], scores[half:])
-    other = threading.Thread(target=logit_scores, args=(p0, *second))
-    other.start()
-    logit_scores(p0, y[:half], mean[:half], variance[:half], scores[:half])
-    other.join()
 
 
 class Cellular(CellStore):
@@ -151,12 +130,11 @@ class Cellular(CellStore):
         raise RowError(failed)
 
     def _check(self, program: Program) -> None:
-        code, _, _, rule, _, at = program
         coupling, mean, variance = self._coupling.form
-        if coupling == MARGINAL and code == STUDENT_T:
+        if coupling == MARGINAL and not can_be_marginalised(program):
             msg = "coupling='marginal': a Student-t likelihood cannot be integrated over; use coupling='joint'"
             raise ValueError(msg)
-        if coupling != JOINT and (mean == ONE_STEP or variance == HEIGHT) and (rule, at) != (NEWTON, POSTERIOR):
+        if coupling != JOINT and (mean == ONE_STEP or variance == HEIGHT) and not is_newton_at_posterior(program):
             msg = f"coupling={self._coupling!r} goes with rule='newton', at='posterior'; use Marginal() for others"
             raise ValueError(msg)
 
@@ -172,12 +150,11 @@ class Cellular(CellStore):
         sites: Array,
     ) -> tuple[int, int]:
         """Choose the loop; returns the row that failed or -1, and the size of the log."""
-        code, _, _, rule, _, at = program
         form, k = self._coupling.form, self._cells.shape[2]
         info = np.finfo(self.dtype)
         limits = (float(info.tiny), float(info.max))
         shared = (self._cells, time, log, *rows, y, weight, limits, rows.longest)
-        if (code, rule, at, form) == FAST and k in LANES:
+        if is_fast(program, form) and k in LANES:
             failed, size = absorb_logit(*shared, _far(self._cells, rows.indices), marginals[0], marginals[1])
         else:
             failed, size = absorb_any(*shared, marginals[0], marginals[1], program, form, sites[0], sites[1])
@@ -192,16 +169,9 @@ class Cellular(CellStore):
         sites: Array,
     ) -> Trace:
         """What was predicted from the marginals; the components' weights follow from it."""
-        code, p0, p1 = program[:3]
         scores = np.empty(marginals.shape[1:])
-        if code == LOGIT:
-            _logit_scores(p0, y, marginals[0], marginals[1], scores)
-        else:
-            any_scores(code, p0, p1, y, marginals[0], marginals[1], scores)
+        score_rows(program, y, marginals[0], marginals[1], scores)
         if marginals.shape[2] == 1:
             return Trace(marginals[0, :, 0], marginals[1, :, 0], scores[:, 0], sites[0], sites[1])
-        mixed = np.empty((3, y.size))
-        mix(
-            code, p0, p1, y, weight, self._log_weights, marginals[0], marginals[1], scores, mixed[0], mixed[1], mixed[2]
-        )
+        mixed = mix_rows(program, y, weight, self._log_weights, marginals[0], marginals[1], scores)
         return Trace(mixed[0], mixed[1], mixed[2], sites[0], sites[1])

@@ -20,9 +20,9 @@ from gaussfold.beliefs.lowrank.waiting import flush, project, wait
 from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.dynamics import Forgetting
 from gaussfold.engine.dense.absorb import absorb_rows
-from gaussfold.engine.families import STUDENT_T
 from gaussfold.engine.lowrank.products import mix_rows
 from gaussfold.engine.lowrank.row import check_row, look_row
+from gaussfold.engine.programs import log_concave
 from gaussfold.factors.eigen import FEW, Sight, project_row
 from gaussfold.factors.recursive_em import Seen
 from gaussfold.factors.woodbury import Precision, View
@@ -58,7 +58,7 @@ def run(
     rows = X if sparse.issparse(X) else np.ascontiguousarray(X, dtype=belief._W.dtype)
     last = int(np.flatnonzero(learn)[-1]) if learn.any() else -1
     fits = belief.pending + int(learn.sum()) <= belief.options.block_size
-    calm = y.size == 1 or (moving is None and fits and last == y.size - 1 and program[0] != STUDENT_T)
+    calm = y.size == 1 or (moving is None and fits and last == y.size - 1 and log_concave(program))
     keep = None if calm or last < 0 else Snapshot(belief)
     visit = _one_row if _is_one_row(belief, rows) else _segment
     if belief.options.gain == "projected":

@@ -11,7 +11,7 @@ from gaussfold.beliefs.lowrank.waiting import project
 from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.engine.dense.absorb import absorb_rows
 from gaussfold.engine.lowrank.products import gradient_and_curvature
-from gaussfold.engine.scalar.sites import EXTRAGRADIENT_PRINTED, PRIOR
+from gaussfold.engine.programs import forgets_its_trial, makes_a_trial
 from gaussfold.types import Array, Program
 
 if TYPE_CHECKING:
@@ -42,15 +42,14 @@ def printed_row(
         raise RowError(first)
     if math.isnan(y[0]) or weight[0] == 0.0 or v0 == 0.0:
         return 1
-    at = program[5]
-    if at <= PRIOR + 1:  # prior, posterior: the gradient as seen from the mean before
+    if not makes_a_trial(program):  # prior, posterior: the gradient as seen from the mean before
         curvature = float(trace.site_precision[0])
         gradient = float(trace.site_shift[0]) - curvature * m0
         again = False
     else:
         gradient, bend = gradient_and_curvature(program, y[0], weight[0], m0, v0, m0, v0)
         curvature, again = -bend, True
-    before = (belief._W.copy(), belief._psi.copy(), belief._gram) if at == EXTRAGRADIENT_PRINTED else None
+    before = (belief._W.copy(), belief._psi.copy(), belief._gram) if forgets_its_trial(program) else None
     project(belief, X, np.array([curvature]), None)
     look = belief.precision().view(X, residual=True)
     if again:

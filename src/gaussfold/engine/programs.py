@@ -1,0 +1,91 @@
+"""What beliefs may ask of a program: the one place outside the loops that looks inside it.
+
+A program is a likelihood, a rule and an at as the loops read them. Beliefs hand it on unread; where they have a choice
+(a loop in lanes, a copy that need not be kept) they ask here.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+
+from gaussfold.engine.families import LOGIT, STUDENT_T
+from gaussfold.engine.scalar.evaluate import NEWTON
+from gaussfold.engine.scalar.sites import EXTRAGRADIENT_PRINTED, POSTERIOR
+from gaussfold.engine.sparse.logit_scores import logit_scores
+from gaussfold.engine.sparse.mixing import any_scores, mix
+from gaussfold.engine.sparse.visit_any import CURVATURE, MARGINAL, SOLVED
+from gaussfold.types import Program
+
+SIDE_BY_SIDE = 1 << 14
+"""So many scores are worth a thread of their own."""
+
+
+def log_concave(program: Program) -> bool:
+    """Whether no site of this program can have a negative precision."""
+    return program.code != STUDENT_T
+
+
+def can_be_marginalised(program: Program) -> bool:
+    """Whether the likelihood can be integrated over a Gaussian added to its latent (``sparse.marginalised``)."""
+    return program.code != STUDENT_T
+
+
+def is_newton_at_posterior(program: Program) -> bool:
+    """Whether sites are made at the posterior's mode: what sparse-online (17) and (18) are written for."""
+    return program.rule == NEWTON and program.at == POSTERIOR
+
+
+def is_fast(program: Program, form: tuple[int, int, int]) -> bool:
+    """Whether ``sparse.absorb.absorb_logit`` does what this program and form of coupling ask for."""
+    return program.code == LOGIT and is_newton_at_posterior(program) and form == (MARGINAL, SOLVED, CURVATURE)
+
+
+def makes_a_trial(program: Program) -> bool:
+    """Whether a site is made from a trial update (extragradient), so that the row is looked at twice."""
+    return program.at > POSTERIOR
+
+
+def forgets_its_trial(program: Program) -> bool:
+    """Whether the trial's covariance is given up for that of the second look, lrvga (137)-(140)."""
+    return program.at == EXTRAGRADIENT_PRINTED
+
+
+def score_rows(
+    program: Program, y: np.ndarray, means: np.ndarray, variances: np.ndarray, scores: np.ndarray
+) -> None:  # fmt: skip
+    """Log predictive probability of every row (n) under every component (n×K), into ``scores``.
+
+    Many components go in two halves side by side: readers leave a core idle then.
+    """
+    if program.code != LOGIT:
+        any_scores(program.code, program.p0, program.p1, y, means, variances, scores)
+        return
+    if scores.shape[1] == 1 or scores.size < SIDE_BY_SIDE:
+        logit_scores(program.p0, y, means, variances, scores)
+        return
+    half = len(y) // 2
+    second = (y[half:], means[half:], variances[half:], scores[half:])
+    other = threading.Thread(target=logit_scores, args=(program.p0, *second))
+    other.start()
+    logit_scores(program.p0, y[:half], means[:half], variances[:half], scores[:half])
+    other.join()
+
+
+def mix_rows(
+    program: Program,
+    y: np.ndarray,
+    weight: np.ndarray,
+    log_weights: np.ndarray,
+    means: np.ndarray,
+    variances: np.ndarray,
+    scores: np.ndarray,
+) -> np.ndarray:
+    """Mean, variance and score of the mixture before each row, shape (3, n); ``log_weights`` become those after."""
+    mixed = np.empty((3, y.size))
+    mix(
+        program.code, program.p0, program.p1, y, weight, log_weights, means, variances, scores,
+        mixed[0], mixed[1], mixed[2],
+    )  # fmt: skip
+    return mixed
