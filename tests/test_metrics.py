@@ -273,9 +273,9 @@ def test_bad_predictions_are_refused_by_name():
         metrics.log_loss([np.nan], [0.5])
     with pytest.raises(ValueError, match=r"shape \(1, 2\); one probability per row"):
         metrics.calibration_curve([1], [[0.5, 0.5]])
-    with pytest.raises(ValueError, match="n_bins: 0"):
+    with pytest.raises(ValueError, match="n_bins=0"):
         metrics.calibration_curve([1], [0.5], n_bins=0)
-    with pytest.raises(ValueError, match="strategy: 'best'"):
+    with pytest.raises(ValueError, match="strategy='best'"):
         metrics.calibration_curve([1], [0.5], strategy="best")
 
 

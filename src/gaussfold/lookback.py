@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gaussfold.beliefs.trace import Trace
+from gaussfold.checks import whole
 from gaussfold.folding import FoldResult, fold
 from gaussfold.observations import check
 from gaussfold.protocols import Likelihood
@@ -63,10 +64,7 @@ class Lookback:
     """
 
     def __init__(self, rows: int) -> None:
-        if rows < 1:
-            msg = f"second_look={rows!r}: a whole number of rows >= 1 is needed (0 turns it off)"
-            raise ValueError(msg)
-        self.rows = rows
+        self.rows = whole("second_look", rows, remedy="so many rows are kept; 0, in an estimator, turns it off")
         self._pages: deque[_Page] = deque()
 
     def __len__(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
+from gaussfold import checks
 from gaussfold.protocols import Likelihood
 from gaussfold.types import Array, ArrayLike
 
@@ -38,9 +39,7 @@ def check(
         Power of each row's likelihood: finite, not negative; ``None`` is all ones.
     """
     rows = scipy.sparse.csr_matrix(X, dtype=float) if scipy.sparse.issparse(X) else np.asarray(X, dtype=float)
-    if rows.ndim != 2 or rows.shape[1] != dim:
-        msg = f"X: shape {rows.shape}; (n, {dim}) is needed, one column per parameter of the belief"
-        raise ValueError(msg)
+    checks.columns("X", rows, dim)
     _check_finite(rows)
     labels = _column(y, "y", rows.shape[0])
     likelihood.check_labels(labels)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gaussfold.checks import whole
 from gaussfold.folding import FoldResult, recipe_of
 from gaussfold.observations import check
 from gaussfold.protocols import Likelihood
@@ -48,9 +49,7 @@ def sweep(
     if recipe.program is None:
         msg = f"likelihood={likelihood!r} has no compiled kernel; sweeps take the families of gaussfold.likelihoods"
         raise ValueError(msg)
-    if n_sweeps < 0:
-        msg = f"n_sweeps={n_sweeps!r}: a whole number >= 0 is needed"
-        raise ValueError(msg)
+    whole("n_sweeps", n_sweeps, least=0)
     rows, labels, weight = check(likelihood, X, y, belief.dim, sample_weight)
     if sites.site_precision.size != labels.size:
         msg = (

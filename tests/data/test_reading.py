@@ -9,5 +9,5 @@ def test_how_names_are_hashed_is_kept_and_older_models_hashed_everything():
     old = Reading().to_json()
     del old["hash"]
     assert Reading.from_json(old).hash == "all"
-    with pytest.raises(ValueError, match="hash='some': allowed are strings, all"):
+    with pytest.raises(ValueError, match="hash='some': allowed are 'strings', 'all'"):
         Reading(hash="some")

@@ -82,26 +82,26 @@ def test_streams_are_independent_and_keyed():
     draws = [g.normal(size=2000) for g in (s.data, s.init, s.evaluation, streams(5).data, streams(4, 0).data)]
     correlation = np.corrcoef(draws) - np.eye(5)
     assert np.abs(correlation).max() < 5 / np.sqrt(2000)
-    with pytest.raises(ValueError, match=r"key = \(3, -1\)"):
+    with pytest.raises(ValueError, match=r"key=\(3, -1\)"):
         streams(3, -1)
-    with pytest.raises(ValueError, match=r"key = \(\)"):
+    with pytest.raises(ValueError, match=r"key=\(\)"):
         streams()
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n": 1}, r"n = 1 .*>= 2"),
-        ({"n": 10.0}, r"n = 10\.0 .*whole number"),
-        ({"n": True}, r"n = True"),
-        ({"dim": 0}, r"dim = 0 .*>= 1"),
-        ({"separation": -0.1}, r"separation = -0\.1 .*>= 0"),
-        ({"separation": float("nan")}, r"separation = nan"),
-        ({"exponent": float("inf")}, r"exponent = inf .*finite"),
-        ({"scaling": "unit"}, r"scaling = 'unit' .*'trace', 'sample', 'squares', 'none'"),
-        ({"scaling": "sample", "n": 3}, r"n = 3 .*n >= 4"),
-        ({"rng": 0}, r"rng = 0 .*numpy\.random\.Generator"),
-        ({"rng": None}, r"rng = None"),
+        ({"n": 1}, r"n=1.*>= 2"),
+        ({"n": 10.0}, r"n=10\.0.*whole number"),
+        ({"n": True}, r"n=True"),
+        ({"dim": 0}, r"dim=0.*>= 1"),
+        ({"separation": -0.1}, r"separation=-0\.1.*>= 0"),
+        ({"separation": float("nan")}, r"separation=nan"),
+        ({"exponent": float("inf")}, r"exponent=inf.*finite"),
+        ({"scaling": "unit"}, r"scaling='unit'.*'trace', 'sample', 'squares', 'none'"),
+        ({"scaling": "sample", "n": 3}, r"n=3.*n >= 4"),
+        ({"rng": 0}, r"rng=0.*numpy\.random\.Generator"),
+        ({"rng": None}, r"rng=None"),
     ],
 )
 def test_errors_name_the_argument(change, message):

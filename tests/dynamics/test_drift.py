@@ -195,13 +195,13 @@ def test_forgetting_never_exceeds_the_prior(likelihood, rule):
 
 @pytest.mark.parametrize("factor", [0.0, -0.1, 1.0001, np.nan, np.inf])
 def test_forgetting_factor_is_checked(factor):
-    with pytest.raises(ValueError, match=r"forgetting=.* is not in \(0, 1\]"):
+    with pytest.raises(ValueError, match=r"forgetting=.*: a number in \(0, 1\] is needed"):
         Forgetting(factor, _prior())
 
 
 @pytest.mark.parametrize("std", [0.0, -0.1, np.nan, np.inf])
 def test_step_is_checked(std):
-    with pytest.raises(ValueError, match=r"drift_std=.* is not a finite number > 0"):
+    with pytest.raises(ValueError, match=r"drift_std=.*: a finite number > 0 is needed"):
         RandomWalk(std)
 
 
@@ -210,7 +210,7 @@ def test_step_is_checked(std):
 def test_ticks_are_checked(dynamics, ticks):
     belief = _belief()
     state = belief.state()
-    with pytest.raises(ValueError, match=r"ticks=.* is not a finite number >= 0"):
+    with pytest.raises(ValueError, match=r"ticks=.*: a finite number >= 0 is needed"):
         dynamics.tick(belief, ticks)
     for key, value in belief.state().items():
         np.testing.assert_array_equal(value, state[key])

@@ -135,11 +135,11 @@ def test_more_than_two_classes():
         (
             {"covariance": "diagonal", "prior_std": "any"},
             {},
-            "prior_std must be a number or one per feature, got 'any'",
+            "prior_std='any': a number, or one per feature, is needed",
         ),
         ({"covariance": "diagonal"}, {"refine": 2}, "refine=2 needs covariance='full'"),
         ({"covariance": "diagonal", "second_look": 9}, {}, "second_look=9 needs covariance='full'"),
-        ({"covariance": "diagonal", "coupling": "both"}, {}, "coupling must be one of"),
+        ({"covariance": "diagonal", "coupling": "both"}, {}, "coupling='both': allowed are 'marginal', 'joint'"),
     ],
 )
 def test_what_is_not_defined_is_refused(options, fit, message):

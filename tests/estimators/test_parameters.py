@@ -15,45 +15,45 @@ ESTIMATORS = {
 }
 SHARED = [
     ({"covariance": "lowrank"}, "rank=10: more factors than the 5 weights"),
-    ({"covariance": "dense"}, "covariance must be one of 'full', 'lowrank', 'diagonal', got 'dense'"),
-    ({"rank": 0}, "rank must be a whole number >= 1, got 0"),
+    ({"covariance": "dense"}, "covariance='dense': allowed are 'full', 'lowrank', 'diagonal'"),
+    ({"rank": 0}, "rank=0: a whole number >= 1 is needed"),
     ({"rule": "magic"}, "rule.*magic"),
     ({"at": "future"}, "at.*future"),
-    ({"coupling": "loose"}, "coupling must be one of"),
-    ({"prior_std": 0.0}, "prior_std must be > 0, got 0.0"),
-    ({"prior_std": -0.7}, "prior_std must be > 0, got -0.7"),
-    ({"prior_std": [1.0, 1.0, -2.0, 0.0]}, "prior_std must be > 0, got -2.0 at index 2"),
+    ({"coupling": "loose"}, "coupling='loose': allowed are"),
+    ({"prior_std": 0.0}, "prior_std: 0.0; finite numbers > 0 are allowed"),
+    ({"prior_std": -0.7}, "prior_std: -0.7; finite numbers > 0 are allowed"),
+    ({"prior_std": [1.0, 1.0, -2.0, 0.0]}, "prior_std: entry 2 is -2.0; finite numbers > 0 are allowed"),
     ({"prior_std": [1.0, 1.0]}, r"prior_std has shape \(2,\).*\(4,\)"),
-    ({"prior_std": np.inf}, "prior_std must be finite, got inf"),
-    ({"prior_std": "wide"}, "prior_std must be a number or one per feature, got 'wide'"),
-    ({"prior_mean": [0.0, np.nan, 0.0, 0.0]}, "prior_mean must be finite, got nan at index 1"),
+    ({"prior_std": np.inf}, "prior_std: inf; finite numbers are allowed"),
+    ({"prior_std": "wide"}, "prior_std='wide': a number, or one per feature, is needed"),
+    ({"prior_mean": [0.0, np.nan, 0.0, 0.0]}, "prior_mean: entry 1 is nan; finite numbers are allowed"),
     ({"prior_mean": np.zeros((4, 1))}, r"prior_mean has shape \(4, 1\)"),
-    ({"intercept_std": 0.0}, "intercept_std must be > 0, got 0.0"),
-    ({"forgetting": 0.0}, r"forgetting must be in \(0, 1\], got 0.0"),
-    ({"forgetting": 1.01}, r"forgetting must be in \(0, 1\]"),
-    ({"forgetting": np.nan}, "forgetting must be a finite number"),
-    ({"drift_std": -0.1}, "drift_std must be >= 0"),
+    ({"intercept_std": 0.0}, "intercept_std=0.0: a finite number > 0 is needed"),
+    ({"forgetting": 0.0}, r"forgetting=0.0: a number in \(0, 1\] is needed; 1 keeps everything"),
+    ({"forgetting": 1.01}, r"forgetting=1.01: a number in \(0, 1\]"),
+    ({"forgetting": np.nan}, r"forgetting=nan: a number in \(0, 1\]"),
+    ({"drift_std": -0.1}, "drift_std=-0.1: a finite number >= 0 is needed; 0 lets the weights stand still"),
     ({"drift_std": 0.1, "forgetting": 0.9}, "forgetting=0.9 and drift_std=0.1 are alternatives"),
-    ({"tick": "hourly"}, "tick must be one of 'observation', 'clock', got 'hourly'"),
-    ({"fit_intercept": "yes"}, "fit_intercept must be True or False"),
-    ({"block_size": 0}, "block_size must be a whole number >= 1"),
-    ({"block_size": 2.5}, "block_size must be a whole number >= 1, got 2.5"),
-    ({"random_state": "lucky"}, "random_state must be a whole number >= 0, got 'lucky'"),
-    ({"random_state": -1}, "random_state must be a whole number >= 0"),
+    ({"tick": "hourly"}, "tick='hourly': allowed are 'observation', 'clock'"),
+    ({"fit_intercept": "yes"}, "fit_intercept='yes': True or False is needed"),
+    ({"block_size": 0}, "block_size=0: a whole number >= 1 is needed"),
+    ({"block_size": 2.5}, "block_size=2.5: a whole number >= 1 is needed"),
+    ({"random_state": "lucky"}, "random_state='lucky': a whole number >= 0 is needed"),
+    ({"random_state": -1}, "random_state=-1: a whole number >= 0 is needed"),
 ]
 OWN = [
     (StreamingClassifier, {"link": "cauchit"}, "link='cauchit'"),
     (StreamingClassifier, {"expectation": "guess"}, "expectation='guess'"),
     (StreamingPoissonRegressor, {"rule": "quadratic"}, "rule='quadratic' needs a quadratic bound"),
     (StreamingRegressor, {"df": 3.0, "rule": "vi", "at": "prior"}, "not log-concave.*use at='posterior'"),
-    (StreamingRegressor, {"noise_std": 0.0}, "noise_std must be > 0"),
-    (StreamingRegressor, {"noise_std": "guess"}, "noise_std must be one of 'learn'"),
-    (StreamingRegressor, {"df": -1.0}, "df must be > 0"),
+    (StreamingRegressor, {"noise_std": 0.0}, "noise_std=0.0: a finite number > 0 is needed"),
+    (StreamingRegressor, {"noise_std": "guess"}, "noise_std='guess': allowed are 'learn', or a number > 0"),
+    (StreamingRegressor, {"df": -1.0}, "df=-1.0: a finite number > 0 is needed"),
     (StreamingRegressor, {"df": 4.0, "noise_std": "learn"}, "df=4.0 needs a known scale"),
-    (StreamingRegressor, {"noise_guess": 0.0}, "noise_guess must be > 0"),
-    (StreamingRegressor, {"noise_guess_worth": 0.0}, "noise_guess_worth must be > 0"),
-    (StreamingPoissonRegressor, {"dispersion": 0.0}, "dispersion must be > 0"),
-    (StreamingPoissonRegressor, {"target": "sum"}, "target must be one of 'count', 'rate'"),
+    (StreamingRegressor, {"noise_guess": 0.0}, "noise_guess=0.0: a finite number > 0 is needed"),
+    (StreamingRegressor, {"noise_guess_worth": 0.0}, "noise_guess_worth=0.0: a finite number > 0 is needed"),
+    (StreamingPoissonRegressor, {"dispersion": 0.0}, "dispersion=0.0: a finite number > 0 is needed"),
+    (StreamingPoissonRegressor, {"target": "sum"}, "target='sum': allowed are 'count', 'rate'"),
     (StreamingPoissonRegressor, {"target": "rate", "dispersion": 2.0}, "target='rate' needs dispersion=None"),
 ]
 
@@ -72,7 +72,7 @@ def test_bad_parameters_are_named(kind, parameters, message):
 
 @pytest.mark.parametrize("refine", [-1, 1.5, None])
 def test_bad_refine(refine):
-    with pytest.raises(ValueError, match="refine must be a whole number >= 0"):
+    with pytest.raises(ValueError, match=rf"refine={refine}: a whole number >= 0 is needed"):
         StreamingRegressor().fit(X, ESTIMATORS[StreamingRegressor], refine=refine)
 
 

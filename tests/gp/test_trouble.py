@@ -76,7 +76,7 @@ CASES = {
     ),
     "negative-inducing": (
         lambda: gp("sparse", inducing=-3).fit(X, Y),
-        "inducing=-3: .* at least 1; or give the inputs",
+        "inducing=-3: .* >= 1; or give the inputs",
     ),
     "nan-inducing": (lambda: gp("sparse", inducing=[[0.1], [np.nan]]).fit(X, Y), r"inducing\[1, 0\] = nan"),
     "label-outside": (

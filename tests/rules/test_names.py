@@ -70,7 +70,7 @@ def test_unknown_form():
 
 @pytest.mark.parametrize("alpha", [0.0, -0.5, 1.0001, float("nan"), float("inf")])
 def test_power_out_of_range(alpha):
-    with pytest.raises(ValueError, match=re.escape(f"alpha={alpha!r} is not in (0, 1]")):
+    with pytest.raises(ValueError, match=re.escape(f"alpha={alpha!r}: a number in (0, 1] is needed")):
         rules.EP(alpha=alpha)
 
 

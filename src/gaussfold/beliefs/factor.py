@@ -9,6 +9,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from scipy import sparse
 
+from gaussfold import checks
 from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.beliefs.lowrank import options as lowrank_options
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
@@ -71,13 +72,9 @@ class FactorGaussian:
             Part of the covariance's trace that goes to orthogonal random factors, in [0, 1): a start from which
             gradients can move them. Then only the trace is exact.
         """
-        lowrank_options.check_rank(rank, lowrank_options.whole("dim", dim), fewest=0)
-        if not (0.0 < std < math.inf):
-            msg = f"std={std!r}: a finite number > 0 is needed"
-            raise ValueError(msg)
-        if not 0.0 <= share < 1.0:
-            msg = f"share={share!r}: a number in [0, 1) is needed"
-            raise ValueError(msg)
+        lowrank_options.check_rank(rank, checks.whole("dim", dim), fewest=0)
+        checks.positive("std", std)
+        checks.between("share", share, 0, 1, "[)")
         part = share if rank else 0.0
         F = np.zeros((dim, rank))
         if part > 0.0:
@@ -133,9 +130,7 @@ class FactorGaussian:
     def marginal(self, X: ArrayLike) -> Moments:
         """Mean and variance of x'θ for each row x of X (dense or sparse)."""
         rows: Any = X.tocsr() if sparse.issparse(X) else np.asarray(X, dtype=float)
-        if rows.ndim != 2 or rows.shape[1] != self.dim:
-            msg = f"X: shape {rows.shape}; (n, {self.dim}) is needed"
-            raise ValueError(msg)
+        checks.columns("X", rows, self.dim)
         seen = np.asarray(rows @ self._F, dtype=np.float64)
         squares = rows.multiply(rows) if sparse.issparse(rows) else rows * rows
         variance = np.einsum("ij,ij->i", seen, seen) + np.asarray(squares @ self._psi, dtype=np.float64)

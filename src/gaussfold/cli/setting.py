@@ -9,6 +9,7 @@ from typing import Any, Self
 from gaussfold import likelihoods
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
+from gaussfold.checks import between, one_of, positive
 
 AUTO = "auto"
 DEFAULT_PRIOR = {"prior_std": AUTO}
@@ -32,28 +33,19 @@ class Setting:
 
     def __post_init__(self) -> None:
         """Refuse numbers and names that make no sense."""
-        if self.prior_std != AUTO and not (isinstance(self.prior_std, float) and 0.0 < self.prior_std <= 1e6):
-            msg = f"prior-std={self.prior_std!r}: 'auto' or a number > 0 is needed"
-            raise ValueError(msg)
+        if self.prior_std != AUTO:
+            between("prior-std", self.prior_std, 0, 1e6, "(]", remedy="give 'auto' or a number > 0")
         for name, std in self.prior_stds:
-            if not 0.0 < std <= 1e6:
-                msg = f"prior-std={name}={std!r}: a number > 0 is needed"
-                raise ValueError(msg)
+            between(f"prior-std={name}", std, 0, 1e6, "(]")
         if self.prior_stds and self.prior_std == AUTO:
             msg = "prior-std: 'auto' and namespaces of their own are alternatives; give the rest a number too"
             raise ValueError(msg)
-        if self.likelihood not in LABELS:
-            msg = f"likelihood={self.likelihood!r}: allowed are {', '.join(LABELS)}"
-            raise ValueError(msg)
-        if not 0.0 < self.noise_std < float("inf"):
-            msg = f"noise-std={self.noise_std!r}: a number > 0 is needed"
-            raise ValueError(msg)
+        one_of("likelihood", self.likelihood, LABELS)
+        positive("noise-std", self.noise_std)
         if self.noise_std != 1.0 and self.likelihood != "gaussian":
             msg = f"noise-std={self.noise_std!r}: {self.likelihood} labels have none; it goes with gaussian"
             raise ValueError(msg)
-        if not 0.0 < self.forgetting <= 1.0:
-            msg = f"forgetting={self.forgetting!r}: a number > 0 and <= 1 is needed; 1 remembers everything"
-            raise ValueError(msg)
+        between("forgetting", self.forgetting, 0, 1, "(]", remedy="1 remembers everything")
 
     @property
     def labels(self) -> str:

@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any, Self
 
+from gaussfold.checks import one_of, whole
 from gaussfold.data.messages import DataError
 
 FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow")
@@ -87,18 +88,11 @@ class Reading:
 
     def __post_init__(self) -> None:
         """Check the numbers and names."""
-        if not 1 <= self.bits <= 30:
-            msg = f"bits={self.bits}: allowed are 1 to 30 (2^bits slots, about 16 bytes each)"
-            raise ValueError(msg)
-        if self.format is not None and self.format not in FORMATS:
-            msg = f"format={self.format!r}: allowed are {', '.join(FORMATS)}"
-            raise ValueError(msg)
-        if self.hash not in HASHES:
-            msg = f"hash={self.hash!r}: allowed are {', '.join(HASHES)}"
-            raise ValueError(msg)
-        if self.labels not in LABELS:
-            msg = f"labels={self.labels!r}: allowed are {', '.join(LABELS)}"
-            raise ValueError(msg)
+        whole("bits", self.bits, most=30, remedy="2^bits slots of about 16 bytes each are kept")
+        if self.format is not None:
+            one_of("format", self.format, FORMATS)
+        one_of("hash", self.hash, HASHES)
+        one_of("labels", self.labels, LABELS)
         if self.positive is not None and self.labels != "binary":
             msg = f"positive={self.positive!r}: labels that are {self.labels} have no positive one; leave it out"
             raise ValueError(msg)

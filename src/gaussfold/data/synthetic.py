@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gaussfold.checks import not_negative, one_of, refuse, whole
 from gaussfold.types import Array
 
 SCALINGS = ("trace", "sample", "squares", "none")
@@ -58,8 +59,7 @@ def streams(*key: int) -> Streams:
     (True, False)
     """
     if not key or any(part < 0 for part in key):
-        msg = f"key = {key!r} is not allowed: give one or more whole numbers >= 0, such as streams(3)."
-        raise ValueError(msg)
+        refuse("key", key, "one whole number >= 0, or more,", "give them, such as streams(3)")
     # The length goes in too: NumPy pads entropy with zeros, so that (4,) and (4, 0) would be the same seed.
     children = np.random.SeedSequence([len(key), *key]).spawn(3)
     return Streams(*(np.random.default_rng(child) for child in children))
@@ -148,19 +148,12 @@ def _rotation(dim: int, rng: np.random.Generator) -> Array:
 
 def _check(n: int, dim: int, separation: float, exponent: float, scaling: str, rng: object) -> None:
     if not isinstance(rng, np.random.Generator):
-        msg = f"rng = {rng!r} is not allowed: pass a numpy.random.Generator, such as streams(0).data."
-        raise ValueError(msg)  # noqa: TRY004 - every bad argument is a ValueError in this package
+        refuse("rng", rng, "a numpy.random.Generator", "give one, such as streams(0).data")
     for name, count, least in (("n", n, 2), ("dim", dim, 1)):
-        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < least:
-            msg = f"{name} = {count!r} is not allowed: it must be a whole number >= {least}."
-            raise ValueError(msg)
+        whole(name, count, least)
     for name, value in (("separation", separation), ("exponent", exponent)):
-        if not (math.isfinite(value) and value >= 0.0):
-            msg = f"{name} = {value!r} is not allowed: it must be finite and >= 0."
-            raise ValueError(msg)
-    if scaling not in SCALINGS:
-        msg = f"scaling = {scaling!r} is not allowed: choose one of {', '.join(map(repr, SCALINGS))}."
-        raise ValueError(msg)
+        not_negative(name, value)
+    one_of("scaling", scaling, SCALINGS)
     if scaling == "sample" and n < 4:
-        msg = f"n = {n} is not allowed with scaling = 'sample': two inputs per class are needed, so n >= 4."
+        msg = f"n={n}: scaling='sample' needs two inputs per class; give n >= 4"
         raise ValueError(msg)

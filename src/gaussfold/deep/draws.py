@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import ndtri
 
+from gaussfold.checks import one_of
+
 Draw = Callable[[Any, Any, int, int, Any], Any]
 """``draw(key, l, L, size, dtype)``: draw l of the L vectors of N(0, I)."""
 
@@ -46,9 +48,7 @@ DRAWS: dict[str, Draw] = {"independent": independent, "antithetic": antithetic, 
 
 def check(samples: str, count: int) -> None:
     """Raise a ValueError unless this way of drawing can give ``count`` draws."""
-    if samples not in DRAWS:
-        msg = f"samples={samples!r}: allowed are {', '.join(map(repr, DRAWS))}"
-        raise ValueError(msg)
+    one_of("samples", samples, DRAWS)
     if samples == "antithetic" and count % 2:
         msg = f"n_samples={count}: antithetic samples come in pairs; give an even number"
         raise ValueError(msg)

@@ -13,9 +13,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gaussfold.checks import whole
 from gaussfold.deep import steps
 from gaussfold.deep.batches import LogLikelihoodFunction, total
-from gaussfold.deep.method import Method, spread, whole
+from gaussfold.deep.method import Method, spread
 from gaussfold.deep.training import kept
 from gaussfold.deep.trees import Layout, Tree
 from gaussfold.types import Array

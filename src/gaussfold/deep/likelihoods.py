@@ -17,6 +17,7 @@ import numpy as np
 from jax.scipy.special import gammaln, log_ndtr, ndtr
 
 from gaussfold import likelihoods
+from gaussfold.checks import positive
 from gaussfold.deep.trees import Tree
 
 Apply = Callable[[Tree, Any], Any]
@@ -46,10 +47,7 @@ class LearnedGaussian:
 
 def with_noise(params: Tree, std: float = 1.0) -> dict[str, Tree]:
     """Put a network's parameters beside the logarithm of a noise level, for :class:`LearnedGaussian`."""
-    if not 0.0 < std < math.inf:
-        msg = f"std={std!r}: a finite number > 0 is needed"
-        raise ValueError(msg)
-    return {"network": params, "log_std": jnp.asarray(math.log(std))}
+    return {"network": params, "log_std": jnp.asarray(math.log(positive("std", std)))}
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from gaussfold import store
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
-from gaussfold.beliefs.lowrank.options import whole
+from gaussfold.checks import one_of, whole
 from gaussfold.deep import likelihoods
 from gaussfold.deep.extragradient import SCHEMES, Block, step
 from gaussfold.deep.fisher import Model, checked_labels, interface
@@ -83,12 +83,8 @@ class LRVGA:
         block_size: int = 1,
         seed: int = 0,
     ) -> None:
-        if scheme not in SCHEMES:
-            msg = f"scheme={scheme!r}: allowed are {', '.join(map(repr, SCHEMES))}"
-            raise ValueError(msg)
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            msg = f"seed={seed!r}: a whole number >= 0 is needed"
-            raise ValueError(msg)
+        one_of("scheme", scheme, SCHEMES)
+        whole("seed", seed, least=0)
         self.apply, self.likelihood = _function(apply), likelihoods.resolve(likelihood)
         if isinstance(self.likelihood, likelihoods.LearnedGaussian):
             msg = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from typing import Any, ClassVar, Self
 
@@ -11,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gaussfold import store
+from gaussfold.checks import positive, whole
 from gaussfold.deep import batches, training
 from gaussfold.deep.likelihoods import LogLikelihood
 from gaussfold.deep.posterior import Posterior
@@ -175,10 +175,7 @@ class Method:
                 msg = f"epochs={epochs!r}, steps={steps!r}: give one of them"
                 raise ValueError(msg)
             return whole("steps", steps)
-        wanted = 100.0 if epochs is None else float(epochs)
-        if not 0.0 < wanted < math.inf:
-            msg = f"epochs={epochs!r}: a finite number > 0 is needed"
-            raise ValueError(msg)
+        wanted = 100.0 if epochs is None else positive("epochs", epochs)
         return max(1, round(wanted * (rows // size) / self._batches_per_step))
 
     def _run(self, data: Any, rows: int, size: int, total: int, progress: bool | None) -> None:
@@ -250,26 +247,6 @@ class Method:
         self._losses = [found.arrays["losses"]]
         self._recollect(found.arrays)
         return self
-
-
-def whole(name: str, value: Any, least: int = 1) -> int:
-    """A whole number ≥ least."""
-    if isinstance(value, bool) or not (isinstance(value, int | np.integer) and value >= least):
-        msg = f"{name}={value!r}: a whole number >= {least} is needed"
-        raise ValueError(msg)
-    return int(value)
-
-
-def positive(name: str, value: Any) -> float:
-    """A finite number > 0."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if not 0.0 < number < math.inf:
-        msg = f"{name}={value!r}: a finite number > 0 is needed"
-        raise ValueError(msg)
-    return number
 
 
 def spread(name: str, value: Any, layout: Layout, *, above_zero: bool = False) -> Any:

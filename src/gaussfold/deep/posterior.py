@@ -14,6 +14,7 @@ import numpy as np
 from gaussfold import store
 from gaussfold.beliefs.factor import FactorGaussian
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
+from gaussfold.checks import whole
 from gaussfold.deep import likelihoods
 from gaussfold.deep.likelihoods import Apply
 from gaussfold.deep.prediction import Prediction, prediction
@@ -69,10 +70,7 @@ class Posterior:
 
         ``rng`` is a NumPy generator, a seed or a JAX key; the same one gives the same networks.
         """
-        if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
-            msg = f"n={n!r}: a whole number >= 1 is needed"
-            raise ValueError(msg)
-        tree = self.layout.unflatten(self._draws(generator(rng), int(n)))
+        tree = self.layout.unflatten(self._draws(generator(rng), whole("n", n)))
         return tree if stacked else [jax.tree.map(lambda leaf, i=i: leaf[i], tree) for i in range(n)]
 
     def predict(

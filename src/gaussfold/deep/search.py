@@ -19,8 +19,8 @@ from typing import Any
 import jax
 import numpy as np
 
+from gaussfold.checks import whole
 from gaussfold.deep.batches import check_data
-from gaussfold.deep.method import whole
 from gaussfold.deep.training import Progress, TrainingError
 
 Settings = dict[str, Any]

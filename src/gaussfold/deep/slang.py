@@ -13,11 +13,12 @@ import numpy as np
 
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
 from gaussfold.beliefs.lowrank.options import check_rank
+from gaussfold.checks import between, one_of, positive, whole
 from gaussfold.deep import curvature
 from gaussfold.deep.batches import LogLikelihoodFunction
 from gaussfold.deep.draws import DRAWS
 from gaussfold.deep.draws import check as check_draws
-from gaussfold.deep.method import Method, positive, spread, whole
+from gaussfold.deep.method import Method, spread
 from gaussfold.deep.posterior import Posterior
 from gaussfold.deep.training import kept
 from gaussfold.deep.trees import Layout, Tree
@@ -171,19 +172,13 @@ class SLANG(Method):
         self.prior_precision = spread("prior_precision", prior_precision, self.layout, above_zero=True)
         self.prior_mean = spread("prior_mean", prior_mean, self.layout)
         self._rates = (_rate("learning_rate", learning_rate), _rate("precision_rate", precision_rate))
-        if not 0.0 <= momentum < 1.0:
-            msg = f"momentum={momentum!r}: a number in [0, 1) is needed"
-            raise ValueError(msg)
-        self.momentum = float(momentum)
+        self.momentum = between("momentum", momentum, 0, 1, "[)")
         self.n_samples = whole("n_samples", n_samples)
         check_draws(samples, self.n_samples)
         self.samples = samples
         self.curvature = curvature
         self._columns = _columns(curvature, log_likelihood, self.layout)
-        if eigen not in ("randomised", "exact"):
-            msg = f"eigen={eigen!r}: allowed are 'randomised' and 'exact'"
-            raise ValueError(msg)
-        self.eigen = eigen
+        self.eigen = one_of("eigen", eigen, ("randomised", "exact"))
         self.init_std = positive("init_std", init_std)
 
     @property
@@ -242,16 +237,11 @@ class SLANG(Method):
 def _rate(name: str, value: Any) -> Any:
     if callable(value):
         return value
-    if positive(name, value) > 1.0:
-        msg = f"{name}={value!r}: a number in (0, 1], or a schedule, is needed"
-        raise ValueError(msg)
-    return float(value)
+    return between(name, value, 0, 1, "(]", remedy=f"give one, such as {name}=0.01, or a schedule")
 
 
 def _columns(name: str, log_likelihood: LogLikelihoodFunction, layout: Layout) -> Any:
     if name == "fisher":
         return curvature.Fisher(log_likelihood, layout)
-    if name != "gauss-newton":
-        msg = f"curvature={name!r}: allowed are 'fisher' and 'gauss-newton'"
-        raise ValueError(msg)
+    one_of("curvature", name, ("fisher", "gauss-newton"))
     return curvature.GaussNewton(log_likelihood, layout)

@@ -10,7 +10,7 @@ from typing import Any
 import jax.numpy as jnp
 import optax
 
-from gaussfold.deep.method import positive
+from gaussfold.checks import one_of, positive, refuse_name
 
 Rate = float | Callable[[Any], Any]
 """A learning rate, or a schedule: its value at a step."""
@@ -74,16 +74,12 @@ def resolve(
     """Turn the optimiser's name or object and the rates into something to step with."""
     if not isinstance(optimizer, str):
         if not (hasattr(optimizer, "init") and hasattr(optimizer, "update")):
-            allowed = ", ".join(map(repr, NAMED))
-            msg = f"optimizer={optimizer!r}: allowed are {allowed} and optax's gradient transformations"
-            raise ValueError(msg)
+            refuse_name("optimizer", optimizer, NAMED, also="a gradient transformation of optax")
         if learning_rate is not None:
             msg = f"learning_rate={learning_rate!r}: an optax object has its own; give an optimiser by name, or None"
             raise ValueError(msg)
         return Steps(optimizer, (), False, clipped), dict.fromkeys(groups, 0.0)
-    if optimizer not in NAMED:
-        msg = f"optimizer={optimizer!r}: allowed are {', '.join(map(repr, NAMED))} and optax's transformations"
-        raise ValueError(msg)
+    one_of("optimizer", optimizer, NAMED, also="a gradient transformation of optax")
     given = 1e-2 if learning_rate is None else learning_rate
     table = dict(given) if isinstance(given, Mapping) else dict.fromkeys(groups, given)
     if table.keys() != set(groups):

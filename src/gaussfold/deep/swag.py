@@ -9,9 +9,9 @@ import numpy as np
 
 from gaussfold.beliefs.factor import FactorGaussian
 from gaussfold.beliefs.lowrank.options import check_rank
+from gaussfold.checks import positive
 from gaussfold.deep.batches import LogLikelihoodFunction
 from gaussfold.deep.iterates import SGDIterates
-from gaussfold.deep.method import positive
 from gaussfold.deep.posterior import MultiPosterior, Posterior
 from gaussfold.deep.trees import Tree
 from gaussfold.estimators.factor_analysis import StreamingFactorAnalysis

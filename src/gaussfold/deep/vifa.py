@@ -11,10 +11,11 @@ import numpy as np
 
 from gaussfold.beliefs.factor import FactorGaussian
 from gaussfold.beliefs.lowrank.options import check_rank
+from gaussfold.checks import not_negative, positive, whole
 from gaussfold.deep import steps
 from gaussfold.deep.batches import LogLikelihoodFunction
 from gaussfold.deep.draws import check as check_draws
-from gaussfold.deep.method import Method, positive, spread, whole
+from gaussfold.deep.method import Method, spread
 from gaussfold.deep.posterior import Posterior
 from gaussfold.deep.trees import Tree
 from gaussfold.deep.variational import VIFAProgram
@@ -114,10 +115,7 @@ class VIFA(Method):
         self._steps, self._rates = steps.resolve(optimizer, learning_rate, GROUPS, max_grad_norm is not None)
         self._limit = steps.norm_limit(max_grad_norm)
         self.init_std = positive("init_std", init_std)
-        if not 0.0 <= average < np.inf:
-            msg = f"average={average!r}: a finite number >= 0 is needed"
-            raise ValueError(msg)
-        self.average = float(average)
+        self.average = not_negative("average", average)
         self._first_factors = None if init_factors is None else self._checked_factors(init_factors)
 
     def _checked_factors(self, factors: Any) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from gaussfold.checks import between, not_negative, positive
+
 
 class Ages(Protocol):
     """The part of a belief that time acts on."""
@@ -38,13 +40,11 @@ class Forgetting:
     prior: Any
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.factor <= 1.0:
-            msg = f"forgetting={self.factor!r} is not in (0, 1]; 1 forgets nothing, 0.999 remembers about 1000 rows"
-            raise ValueError(msg)
+        between("forgetting", self.factor, 0, 1, "(]", remedy="1 forgets nothing, 0.999 remembers about 1000 rows")
 
     def tick(self, belief: Ages, ticks: float = 1.0) -> None:
         """Let ``ticks`` units of time pass (fractions allowed)."""
-        belief.relax(self.factor ** _checked(ticks), self.prior)
+        belief.relax(self.factor ** not_negative("ticks", ticks), self.prior)
 
 
 @dataclass(frozen=True)
@@ -60,17 +60,8 @@ class RandomWalk:
     std: float
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.std < float("inf"):
-            msg = f"drift_std={self.std!r} is not a finite number > 0; leave it out for no drift"
-            raise ValueError(msg)
+        positive("drift_std", self.std, remedy="leave it out for no drift")
 
     def tick(self, belief: Ages, ticks: float = 1.0) -> None:
         """Let ``ticks`` units of time pass (fractions allowed)."""
-        belief.diffuse(self.std**2 * _checked(ticks))
-
-
-def _checked(ticks: float) -> float:
-    if not 0.0 <= ticks < float("inf"):
-        msg = f"ticks={ticks!r} is not a finite number >= 0"
-        raise ValueError(msg)
-    return ticks
+        belief.diffuse(self.std**2 * not_negative("ticks", ticks))

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from gaussfold import rules
+from gaussfold import checks, rules
 from gaussfold.estimators import settings, storage, validation
 from gaussfold.estimators._readout import Readout
 from gaussfold.folding import FoldResult, fold
@@ -79,7 +79,7 @@ class StreamingEstimator(Readout):
         self
         """
         with validation.whole_or_nothing(self):
-            settings.whole("refine", refine, least=0)
+            checks.whole("refine", refine, least=0)
             self._start_over()
             X = self._begin(X)
             targets = self._targets(y, X.shape[0])
@@ -116,9 +116,7 @@ class StreamingEstimator(Readout):
     def forget(self, ticks: float = 1) -> Self:
         """Let so many ticks of the clock pass without an observation: forgetting or drift sets in."""
         self._require_fitted()
-        if settings.number("ticks", ticks) < 0:
-            msg = f"ticks must be >= 0, got {ticks!r}"
-            raise ValueError(msg)
+        checks.not_negative("ticks", ticks)
         dynamics = self._settings.dynamics
         if dynamics is None:
             msg = "forget(ticks) needs forgetting < 1 or drift_std > 0; this model was told to keep everything"

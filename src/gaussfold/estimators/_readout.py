@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from gaussfold import checks
 from gaussfold.estimators import mixtures, settings, validation
 from gaussfold.types import Array, ArrayLike, Moments
 
@@ -82,7 +83,7 @@ class Readout(BaseEstimator):  # type: ignore[misc]
         array of shape (n_samples, n_weights), or (n_samples, n_classes, n_weights) for more than two classes
         """
         self._require_fitted()
-        draws = self._draws(settings.whole("n_samples", n_samples), self._generator(rng))
+        draws = self._draws(checks.whole("n_samples", n_samples), self._generator(rng))
         return draws[0] if len(draws) == 1 else np.stack(draws, axis=1)
 
     def sample_latent(self, X: ArrayLike, n_samples: int = 1, rng: Any = None) -> Array:
@@ -93,7 +94,7 @@ class Readout(BaseEstimator):  # type: ignore[misc]
         array of shape (n_samples, n_rows), or (n_samples, n_rows, n_classes) for more than two classes
         """
         design = self._design(X)
-        count, source = settings.whole("n_samples", n_samples), self._generator(rng)
+        count, source = checks.whole("n_samples", n_samples), self._generator(rng)
         if self._noise is None and all(hasattr(belief, "sample_latent") for belief in self._beliefs):
             paths = [belief.sample_latent(design, count, source) for belief in self._beliefs]  # only what the rows see
         else:

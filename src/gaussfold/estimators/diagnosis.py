@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from gaussfold.estimators import settings, validation
+from gaussfold import checks
+from gaussfold.estimators import validation
 from gaussfold.metrics import diagnose as psis
 from gaussfold.types import ArrayLike
 
@@ -28,7 +29,7 @@ def diagnose(model: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike, n
         )
         raise ValueError(msg)
     design = validation.with_intercept(X[learned], model.fit_intercept)
-    options = {"n_samples": settings.whole("n_samples", n_samples), "rng": model._generator(rng)}
+    options = {"n_samples": checks.whole("n_samples", n_samples), "rng": model._generator(rng)}
     if weight is not None:
         options["sample_weight"] = weight[learned]
     prior = model._settings.prior()

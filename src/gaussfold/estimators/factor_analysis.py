@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gaussfold import checks
 from gaussfold.estimators import settings
 from gaussfold.factors.gradient import SGD, Adam, GradientAscent
 from gaussfold.factors.model import FactorStream, posterior
@@ -263,30 +264,30 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self._stream, self._settled = stream, None
 
     def _new(self, dim: int, start: Array | None = None) -> FactorStream:
-        rank = settings.whole("n_components", self.n_components)
+        rank = checks.whole("n_components", self.n_components)
         if rank > dim:
             msg = f"n_components={rank}: more factors than the {dim} features; 1 to {dim} are allowed"
             raise ValueError(msg)
-        settings.one_of("method", self.method, METHODS)
-        settings.one_of("projection", self.projection, tuple(PROJECTIONS))
-        settings.one_of("step", self.step, ("power", "average"))
-        warm_up = 100 if self.warm_up is None else settings.whole("warm_up", self.warm_up, least=0)
-        block = None if self.block_size is None else settings.whole("block_size", self.block_size)
+        checks.one_of("method", self.method, METHODS)
+        checks.one_of("projection", self.projection, tuple(PROJECTIONS))
+        checks.one_of("step", self.step, ("power", "average"))
+        warm_up = 100 if self.warm_up is None else checks.whole("warm_up", self.warm_up, least=0)
+        block = None if self.block_size is None else checks.whole("block_size", self.block_size)
         given = _given("start", self.start, (dim, rank))
         noise = _given("start_noise", self.start_noise, (dim,))
         if noise is not None and not (noise > 0.0).all():
             msg = f"start_noise: entry {int(np.argmin(noise))} is {noise.min()}; numbers > 0 are allowed"
             raise ValueError(msg)
         shared: dict[str, Any] = {
-            "center": settings.flag("center", self.center),
-            "isotropic": settings.flag("ppca", self.ppca),
+            "center": checks.flag("center", self.center),
+            "isotropic": checks.flag("ppca", self.ppca),
             "start": given if start is None else start,
             "rng": settings.generator(self.random_state),
         }
         if self.method == "recursive-em":
             options: dict[str, Any] = {
                 "projection": self.projection,
-                "inner_loops": settings.whole("inner_loops", self.inner_loops),
+                "inner_loops": checks.whole("inner_loops", self.inner_loops),
                 "block_size": 32 if block is None else block,
             }
             return RecursiveFactors(dim, rank, warm_up=warm_up, start_psi=noise, **options, **shared)
@@ -295,14 +296,14 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             if block is None:
                 block = 1 if self.step == "average" or given is not None else max(100, dim)
             averaging["block_size"] = block
-            count = settings.whole("prior_count", self.prior_count, least=0)
+            count = checks.whole("prior_count", self.prior_count, least=0)
             return OnlineEM(
                 dim, rank, step=self.step, warm_up=warm_up, prior_count=count, start_psi=noise, **averaging, **shared
             )
         optimizer = self.optimizer
         if isinstance(optimizer, str):
-            settings.one_of("optimizer", optimizer, tuple(OPTIMIZERS))
-            optimizer = OPTIMIZERS[optimizer](settings.positive("learning_rate", self.learning_rate))
+            checks.one_of("optimizer", optimizer, tuple(OPTIMIZERS))
+            optimizer = OPTIMIZERS[optimizer](checks.positive("learning_rate", self.learning_rate))
         return GradientAscent(dim, rank, optimizer=optimizer, warm_up=warm_up, **shared)
 
 

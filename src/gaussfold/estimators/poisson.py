@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from gaussfold.estimators import mixtures, settings
+from gaussfold import checks
+from gaussfold.estimators import mixtures
 from gaussfold.estimators._base import StreamingEstimator
 from gaussfold.likelihoods import NegativeBinomial, Poisson
 from gaussfold.protocols import Likelihood
@@ -191,10 +192,10 @@ class StreamingPoissonRegressor(RegressorMixin, StreamingEstimator):  # type: ig
         return tags
 
     def _resolve_likelihood(self) -> Likelihood:
-        settings.one_of("target", self.target, ("count", "rate"))
+        checks.one_of("target", self.target, ("count", "rate"))
         if self.dispersion is None:
             return PoissonRate() if self.target == "rate" else Poisson()
         if self.target == "rate":
             msg = "target='rate' needs dispersion=None: only for Poisson counts is the exposure the same as a weight"
             raise ValueError(msg)
-        return NegativeBinomial(settings.positive("dispersion", self.dispersion))
+        return NegativeBinomial(checks.positive("dispersion", self.dispersion))

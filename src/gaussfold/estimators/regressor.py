@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from gaussfold.estimators import noise, settings
+from gaussfold import checks
+from gaussfold.estimators import noise
 from gaussfold.estimators._base import StreamingEstimator
 from gaussfold.folding import FoldResult
 from gaussfold.likelihoods import Gaussian, StudentT
@@ -195,10 +196,10 @@ class StreamingRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[mi
         return latent.mean, np.sqrt(self._likelihood.predictive(latent).variance)
 
     def _resolve_likelihood(self) -> Likelihood:
-        settings.positive("noise_guess", self.noise_guess)
-        settings.positive("noise_guess_worth", self.noise_guess_worth)
+        checks.positive("noise_guess", self.noise_guess)
+        checks.positive("noise_guess_worth", self.noise_guess_worth)
         if isinstance(self.noise_std, str):
-            settings.one_of("noise_std", self.noise_std, ("learn",))
+            checks.one_of("noise_std", self.noise_std, ("learn",), also="a number > 0")
             if isinstance(self.prior_std, str):
                 msg = "prior_std='auto' and noise_std='learn' are alternatives: give one of them a number"
                 raise ValueError(msg)  # noqa: TRY004
@@ -206,8 +207,8 @@ class StreamingRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[mi
                 msg = f"df={self.df!r} needs a known scale: give noise_std a number, or leave df=None"
                 raise ValueError(msg)
             return Gaussian(1.0)
-        std = settings.positive("noise_std", self.noise_std)
-        return Gaussian(std) if self.df is None else StudentT(settings.positive("df", self.df), std)
+        std = checks.positive("noise_std", self.noise_std)
+        return Gaussian(std) if self.df is None else StudentT(checks.positive("df", self.df), std)
 
     def _prepare(self) -> None:
         super()._prepare()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gaussfold import rules
+from gaussfold import checks, rules
 from gaussfold.beliefs.diagonal.coupling import Coupling, Joint, Marginal, resolve_coupling
 from gaussfold.dynamics import Forgetting, RandomWalk
 from gaussfold.estimators.making import AUTO, RULES, SHAPES, lowrank_block, make_belief
@@ -35,14 +33,14 @@ class Settings:
 
 def resolve(model: Any, n_features: int) -> Settings:
     """Check every parameter that the estimators share and resolve it."""
-    one_of("covariance", model.covariance, SHAPES)
-    rank = whole("rank", model.rank)
+    checks.one_of("covariance", model.covariance, SHAPES)
+    rank = checks.whole("rank", model.rank)
     if not isinstance(model.coupling, Joint | Marginal):
-        one_of("coupling", model.coupling, ("marginal", "joint"))
-    one_of("tick", model.tick, ("observation", "clock"))
-    flag("fit_intercept", model.fit_intercept)
+        checks.one_of("coupling", model.coupling, ("marginal", "joint"))
+    checks.one_of("tick", model.tick, ("observation", "clock"))
+    checks.flag("fit_intercept", model.fit_intercept)
     if model.block_size is not None:
-        whole("block_size", model.block_size)
+        checks.whole("block_size", model.block_size)
     block_size = None if model.block_size is None else int(model.block_size)
     if model.covariance == "lowrank":
         dim = n_features + int(model.fit_intercept)
@@ -71,16 +69,13 @@ def _prior(model: Any, n_features: int, block_size: int | None) -> Callable[[], 
     std: Any = AUTO
     if not (isinstance(model.prior_std, str) and model.prior_std == AUTO):
         std = per_feature("prior_std", model.prior_std, n_features)
-        if not (std > 0).all():
-            first = int(np.argmax(~(std > 0)))
-            msg = f"prior_std must be > 0, got {float(std.flat[first])!r}{_where(model.prior_std, first)}"
-            raise ValueError(msg)
+        checks.positive_entries("prior_std", std)
     elif model.covariance != "diagonal":
         msg = f"prior_std='auto' needs covariance='diagonal', got covariance={model.covariance!r}; give a number"
         raise ValueError(msg)
     last = None
     if model.intercept_std is not None:
-        last = positive("intercept_std", model.intercept_std)
+        last = checks.positive("intercept_std", model.intercept_std)
     if model.fit_intercept:
         if np.ndim(mean):
             mean = np.append(mean, 0.0)
@@ -92,7 +87,7 @@ def _prior(model: Any, n_features: int, block_size: int | None) -> Callable[[], 
 
 
 def _second_look(model: Any) -> int:
-    rows = whole("second_look", model.second_look, least=0)
+    rows = checks.whole("second_look", model.second_look, least=0)
     if rows and model.covariance == "diagonal":
         msg = f"second_look={rows} needs covariance='full': a diagonal belief drops part of every site"
         raise ValueError(msg)
@@ -106,13 +101,9 @@ def _second_look(model: Any) -> int:
 
 
 def _dynamics(model: Any, prior: Callable[[], Any]) -> Any:
-    forgetting, drift = number("forgetting", model.forgetting), number("drift_std", model.drift_std)
-    if not 0 < forgetting <= 1:
-        msg = f"forgetting must be in (0, 1], got {forgetting!r} (1 keeps everything, 0.999 remembers about 1000 rows)"
-        raise ValueError(msg)
-    if drift < 0:
-        msg = f"drift_std must be >= 0 (0: the weights stand still), got {drift!r}"
-        raise ValueError(msg)
+    remedy = "1 keeps everything, 0.999 remembers about 1000 rows"
+    forgetting = checks.between("forgetting", model.forgetting, 0, 1, "(]", remedy=remedy)
+    drift = checks.not_negative("drift_std", model.drift_std, remedy="0 lets the weights stand still")
     if forgetting < 1 and drift > 0:
         msg = (
             f"forgetting={forgetting!r} and drift_std={drift!r} are alternatives: leave forgetting=1.0 or drift_std=0.0"
@@ -128,56 +119,13 @@ def per_feature(name: str, value: Any, n_features: int) -> Array:
     try:
         array = np.asarray(value, dtype=np.float64)
     except (ValueError, TypeError):
-        msg = f"{name} must be a number or one per feature, got {value!r}"
+        msg = f"{name}={value!r}: a number, or one per feature, is needed"
         raise ValueError(msg) from None
     if array.ndim > 1 or (array.ndim == 1 and len(array) != n_features):
         msg = f"{name} has shape {array.shape}; it must be one number or one per feature: shape ({n_features},)"
         raise ValueError(msg)
-    if not np.isfinite(array).all():
-        first = int(np.argmin(np.isfinite(array)))
-        msg = f"{name} must be finite, got {float(array.flat[first])!r}{_where(value, first)}"
-        raise ValueError(msg)
+    checks.finite_entries(name, array)
     return array
-
-
-def number(name: str, value: Any) -> float:
-    """Check that this is one finite number."""
-    if type(value) is bool or not isinstance(value, numbers.Real) or not math.isfinite(value):
-        msg = f"{name} must be a finite number, got {value!r}"
-        raise ValueError(msg)
-    return float(value)
-
-
-def positive(name: str, value: Any) -> float:
-    """Check that this is one finite number above zero."""
-    if number(name, value) <= 0:
-        msg = f"{name} must be > 0, got {value!r}"
-        raise ValueError(msg)
-    return float(value)
-
-
-def whole(name: str, value: Any, least: int = 1) -> int:
-    """Check that this is a whole number, at least ``least``."""
-    if type(value) is bool or not isinstance(value, numbers.Integral) or value < least:
-        msg = f"{name} must be a whole number >= {least}, got {value!r}"
-        raise ValueError(msg)
-    return int(value)
-
-
-def flag(name: str, value: Any) -> bool:
-    """Check that this is True or False."""
-    if not isinstance(value, bool | np.bool_):
-        msg = f"{name} must be True or False, got {value!r}"
-        raise ValueError(msg)  # noqa: TRY004 - every bad argument is one kind of error
-    return bool(value)
-
-
-def one_of(name: str, value: Any, allowed: tuple[str, ...]) -> str:
-    """Check that this is one of a few names."""
-    if not isinstance(value, str) or value not in allowed:
-        msg = f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}"
-        raise ValueError(msg)
-    return value
 
 
 def generator(random_state: Any, name: str = "random_state") -> np.random.Generator:
@@ -188,8 +136,4 @@ def generator(random_state: Any, name: str = "random_state") -> np.random.Genera
         return np.random.default_rng(random_state.randint(2**31 - 1, size=4))
     if random_state is None:
         return np.random.default_rng()
-    return np.random.default_rng(whole(name, random_state, least=0))
-
-
-def _where(value: Any, index: int) -> str:
-    return "" if np.ndim(value) == 0 else f" at index {index}"
+    return np.random.default_rng(checks.whole(name, random_state, least=0))

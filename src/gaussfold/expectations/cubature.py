@@ -18,6 +18,7 @@ from typing import ClassVar, TypeAlias
 
 import numpy as np
 
+from gaussfold.checks import whole
 from gaussfold.expectations.gauss_hermite import check_order
 from gaussfold.expectations.gauss_hermite import nodes as hermite_nodes
 from gaussfold.types import Array
@@ -45,10 +46,7 @@ class GaussHermite:
     name: ClassVar[str] = "gauss-hermite"
 
     def __post_init__(self) -> None:
-        if isinstance(self.order, bool) or not isinstance(self.order, int | np.integer):
-            msg = f"order={self.order!r}: Gauss-Hermite takes a whole number of points, 1 to 256"
-            raise ValueError(msg)  # noqa: TRY004  a wrong value of an option, like the others
-        check_order(int(self.order))
+        check_order(self.order)
 
     def size(self, dim: int) -> int:
         """Number of points in that dimension."""
@@ -129,10 +127,7 @@ def resolve(cubature: str | Cubature | None, dim: int) -> Cubature:
 
 
 def _checked(dim: int) -> int:
-    if dim < 1:
-        msg = f"dim={dim!r}: a cubature rule needs at least one dimension"
-        raise ValueError(msg)
-    return int(dim)
+    return whole("dim", dim, owner="a cubature rule")
 
 
 def _frozen(points: Array, weights: Array) -> tuple[Array, Array]:

@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 import scipy
 
+from gaussfold.checks import whole
 from gaussfold.types import Array, Moments
 
 ORDER = 64
@@ -52,9 +53,7 @@ def nodes(order: int = ORDER) -> tuple[Array, Array]:
 
 def check_order(order: int) -> None:
     """Refuse numbers of points for which there is no rule."""
-    if not 1 <= order <= _MAX_ORDER:
-        msg = f"order={order!r}: Gauss-Hermite takes 1 to {_MAX_ORDER} points; give an integer in that range"
-        raise ValueError(msg)
+    whole("order", order, most=_MAX_ORDER, owner="Gauss-Hermite")
 
 
 def expect(fn: Callable[[Array], Array], moments: Moments, order: int = ORDER) -> Array:

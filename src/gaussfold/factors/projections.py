@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from gaussfold.checks import one_of
 from gaussfold.factors.eigen import project_eigen
 from gaussfold.factors.recursive_em import Seen, project_em
 from gaussfold.types import Array
@@ -33,7 +34,4 @@ PROJECTIONS: dict[str, Projection] = {"eigen": project_eigen, "em": project_em}
 
 def resolve_projection(name: str) -> Projection:
     """A projection by name."""
-    if name not in PROJECTIONS:
-        msg = f"projection={name!r}: allowed are {', '.join(map(repr, PROJECTIONS))}"
-        raise ValueError(msg)
-    return PROJECTIONS[name]
+    return PROJECTIONS[one_of("projection", name, PROJECTIONS)]

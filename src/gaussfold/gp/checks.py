@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gaussfold.checks import one_of, whole
 from gaussfold.gp.covariances import Covariance
 from gaussfold.likelihoods import as_vector
 from gaussfold.likelihoods import resolve as resolve_likelihood
@@ -92,23 +93,7 @@ def labels(Y: ArrayLike, rows: int, likelihood: Likelihood | VectorLikelihood, n
 
 def structure_of(structure: str) -> str:
     """One of the three."""
-    if structure not in STRUCTURES:
-        msg = f"structure={structure!r}: allowed are {', '.join(map(repr, STRUCTURES))}"
-        raise ValueError(msg)
-    return structure
-
-
-def number(value: Any, name: str, low: float, high: float, *, closed: bool = True) -> float:
-    """A float in [low, high], or (low, high] if not closed."""
-    try:
-        found = float(value)
-    except (TypeError, ValueError):
-        found = np.nan
-    if not (low <= found <= high) or (found == low and not closed):
-        bracket = "[" if closed else "("
-        msg = f"{name}={value!r}: a number in {bracket}{low:g}, {high:g}] is needed"
-        raise ValueError(msg)
-    return found
+    return one_of("structure", structure, STRUCTURES)
 
 
 def inducing_of(inducing: Any, X: Array, rng: np.random.Generator) -> Array:
@@ -116,13 +101,10 @@ def inducing_of(inducing: Any, X: Array, rng: np.random.Generator) -> Array:
     if inducing is None:
         inducing = min(100, len(X))
     if np.ndim(inducing) == 0:
-        if isinstance(inducing, bool) or not isinstance(inducing, int | np.integer) or inducing < 1:
-            msg = (
-                f"inducing={inducing!r}: the number of inducing inputs is a whole number of at least 1; "
-                "or give the inputs as an array"
-            )
-            raise ValueError(msg)
-        return _spread(X, int(inducing), rng)
+        count = whole(
+            "inducing", inducing, owner="the number of inducing inputs", remedy="or give the inputs as an array"
+        )
+        return _spread(X, count, rng)
     Z = inputs(inducing, "inducing", may_be_empty=True)
     if len(Z) < 1:
         msg = "inducing has no rows: at least one inducing input is needed; give an array (M, columns) or a number"

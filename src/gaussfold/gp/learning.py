@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
+from gaussfold.checks import one_of
 from gaussfold.gp import hyper
 from gaussfold.gp.local import Local, likelihood_cavity, settled_slopes, slopes
 from gaussfold.gp.progress import Progress
@@ -160,9 +161,7 @@ def learn(
     model: GaussianProcess, optimizer: str = "lbfgs", *, max_iter: int, fixed: Sequence[str], learn_inducing: bool
 ) -> Learned:
     """Minimise the energy over the free hyperparameters and inducing inputs; the model stays at the best found."""
-    if optimizer != "lbfgs":
-        msg = f"optimizer={optimizer!r}: allowed is 'lbfgs'"
-        raise ValueError(msg)
+    one_of("optimizer", optimizer, ("lbfgs",))
     if model.batch_size is not None:
         msg = (
             f"batch_size={model.batch_size!r}: hyperparameters are learned from all rows; fit with batch_size=None "

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from gaussfold.checks import between, not_negative, whole
 from gaussfold.gp import checks, hyper, storage
 from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.damping import Damping
@@ -127,12 +128,12 @@ class GaussianProcess:
             for each in self.covariances:
                 each.state_space()
         self.inducing = inducing
-        self.damping = checks.number(damping, "damping", 0.0, 1.0, closed=False)
-        self.max_iter = int(checks.number(max_iter, "max_iter", 1, 10**9))
-        self.tol = checks.number(tol, "tol", 0.0, 1.0)
-        self.start_precision = checks.number(start_precision, "start_precision", 0.0, 1e300)
+        self.damping = between("damping", damping, 0, 1, "(]")
+        self.max_iter = whole("max_iter", max_iter)
+        self.tol = between("tol", tol, 0, 1)
+        self.start_precision = not_negative("start_precision", start_precision)
         self.cubature = cubature
-        self.batch_size = None if batch_size is None else int(checks.number(batch_size, "batch_size", 1, 10**12))
+        self.batch_size = None if batch_size is None else whole("batch_size", batch_size)
         if self.batch_size is not None and self.structure != "sparse":
             msg = f"batch_size={batch_size!r}: only structure='sparse' learns from batches; leave it None"
             raise ValueError(msg)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gaussfold.checks import whole
 from gaussfold.gp.chain import Chain, steps_of
 from gaussfold.gp.local import Local, visit
 from gaussfold.gp.markov import MarkovPrior
@@ -71,9 +72,8 @@ class Online:
     def add(self, X: Array, Y: Array, lag: int, iterations: int) -> None:
         """Absorb new points; all checks are done before anything changes."""
         model = self._model
-        if lag < 0 or iterations < 1:
-            msg = f"lag={lag!r}, iterations={iterations!r}: lag is at least 0 and iterations at least 1"
-            raise ValueError(msg)
+        whole("lag", lag, least=0)
+        whole("iterations", iterations)
         first = max(0, len(self._window.times) - lag)
         oldest = float(self._window.times[first]) if first < len(self._window.times) else self._last_time()
         early = X[:, 0] < (-np.inf if oldest is None else oldest)

@@ -190,25 +190,6 @@ class ScalarLikelihood:
         return f"{self} does not say {method}; define that method to use what depends on it"
 
 
-def positive(value: object, name: str, owner: str) -> float:
-    """Return the parameter as a float; raise a ValueError unless it is a finite number above zero."""
-    try:
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        number = np.nan
-    if not 0.0 < number < np.inf:
-        msg = f"{name}={value!r}: {owner} needs a finite number > 0; give one, such as {name}=1.0"
-        raise ValueError(msg)
-    return number
-
-
-def one_of(value: object, allowed: tuple[str, ...], name: str, owner: str) -> None:
-    """Raise a ValueError unless the option is among those allowed."""
-    if value not in allowed:
-        msg = f"{name}={value!r}: {owner} takes one of {', '.join(map(repr, allowed))}; choose one of them"
-        raise ValueError(msg)
-
-
 def floats(*arrays: ArrayLike) -> tuple[Array, ...]:
     """Float64 arrays, broadcast against each other; views where possible, so not to be written to."""
     return tuple(np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in arrays)))

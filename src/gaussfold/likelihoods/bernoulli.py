@@ -7,8 +7,9 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
+from gaussfold.checks import one_of
 from gaussfold.likelihoods import links
-from gaussfold.likelihoods.base import LOGIT, PROBIT, ScalarLikelihood, floats, one_of
+from gaussfold.likelihoods.base import LOGIT, PROBIT, ScalarLikelihood, floats
 from gaussfold.protocols import Kernel
 from gaussfold.types import Array, ArrayLike, Moments
 
@@ -58,8 +59,8 @@ class Bernoulli(ScalarLikelihood):
     remedy: ClassVar[str] = "code the two classes as 0 and 1"
 
     def __post_init__(self) -> None:
-        one_of(self.link, get_args(Link), "link", "Bernoulli")
-        one_of(self.expectation, get_args(Expectation), "expectation", "Bernoulli")
+        one_of("link", self.link, get_args(Link), owner="Bernoulli")
+        one_of("expectation", self.expectation, get_args(Expectation), owner="Bernoulli")
         if self.link == "probit" and self.expectation == "probit":
             msg = (
                 "expectation='probit' with link='probit': Bernoulli approximates the logit link by it; the "

@@ -8,8 +8,9 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 import scipy
 
+from gaussfold.checks import one_of, positive
 from gaussfold.likelihoods import links
-from gaussfold.likelihoods.base import ScalarLikelihood, floats, one_of, positive
+from gaussfold.likelihoods.base import ScalarLikelihood, floats
 from gaussfold.types import Array, ArrayLike, Moments
 
 Link = Literal["logit", "probit"]
@@ -39,8 +40,8 @@ class Beta(ScalarLikelihood):
     remedy: ClassVar[str] = "drop rows at 0 and 1, or use Bernoulli, which takes them as soft labels"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", positive(self.scale, "scale", "Beta"))
-        one_of(self.link, get_args(Link), "link", "Beta")
+        object.__setattr__(self, "scale", positive("scale", self.scale, owner="Beta"))
+        one_of("link", self.link, get_args(Link), owner="Beta")
 
     def explains(self, y: Array) -> np.ndarray:
         """``0 < y < 1``."""

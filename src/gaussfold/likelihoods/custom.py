@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gaussfold.checks import whole
 from gaussfold.likelihoods.chained import VectorLikelihood
 from gaussfold.likelihoods.normal import NormalMoments
 from gaussfold.types import Array, ArrayLike
@@ -61,9 +62,7 @@ class CustomLikelihood(VectorLikelihood):
         gaussian_noise: bool = False,
     ) -> None:
         for name, value in (("latents", latents), ("outputs", outputs)):
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                msg = f"{name}={value!r}: CustomLikelihood needs a whole number >= 1"
-                raise ValueError(msg)
+            whole(name, value, owner="CustomLikelihood")
         if labels is not None and (conditional is not None or outputs != 1):
             msg = "labels are for one discrete output, and replace conditional; give one of the two"
             raise ValueError(msg)

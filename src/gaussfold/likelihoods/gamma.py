@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from gaussfold.likelihoods.base import ScalarLikelihood, floats, positive
+from gaussfold.checks import positive
+from gaussfold.likelihoods.base import ScalarLikelihood, floats
 from gaussfold.likelihoods.poisson import rate
 from gaussfold.types import Array, ArrayLike, Moments
 
@@ -36,7 +37,7 @@ class Gamma(ScalarLikelihood):
     remedy: ClassVar[str] = "drop or correct rows that are not; zeros need another likelihood"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", positive(self.shape, "shape", "Gamma"))
+        object.__setattr__(self, "shape", positive("shape", self.shape, owner="Gamma"))
 
     def explains(self, y: Array) -> np.ndarray:
         """``y > 0``."""

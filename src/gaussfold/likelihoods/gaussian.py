@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from gaussfold.likelihoods.base import GAUSSIAN, ScalarLikelihood, floats, positive
+from gaussfold.checks import positive
+from gaussfold.likelihoods.base import GAUSSIAN, ScalarLikelihood, floats
 from gaussfold.protocols import Kernel
 from gaussfold.types import Array, ArrayLike, Moments
 
@@ -32,7 +33,7 @@ class Gaussian(ScalarLikelihood):
     log_concave: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "std", positive(self.std, "std", "Gaussian"))
+        object.__setattr__(self, "std", positive("std", self.std, owner="Gaussian"))
 
     @property
     def kernel(self) -> Kernel:

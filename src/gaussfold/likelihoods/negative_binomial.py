@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 import scipy
 
-from gaussfold.likelihoods.base import NEGATIVE_BINOMIAL, ScalarLikelihood, floats, positive
+from gaussfold.checks import positive
+from gaussfold.likelihoods.base import NEGATIVE_BINOMIAL, ScalarLikelihood, floats
 from gaussfold.likelihoods.links import log_sigmoid, logistic_bound, sigmoid, sigmoid_slope
 from gaussfold.likelihoods.poisson import Poisson, rate
 from gaussfold.protocols import Kernel
@@ -40,7 +41,7 @@ class NegativeBinomial(ScalarLikelihood):
     remedy: ClassVar[str] = Poisson.remedy
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dispersion", positive(self.dispersion, "dispersion", "NegativeBinomial"))
+        object.__setattr__(self, "dispersion", positive("dispersion", self.dispersion, owner="NegativeBinomial"))
 
     @property
     def kernel(self) -> Kernel:

@@ -10,8 +10,9 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 import scipy
 
+from gaussfold.checks import one_of, positive
 from gaussfold.likelihoods import links
-from gaussfold.likelihoods.base import ScalarLikelihood, floats, one_of, positive
+from gaussfold.likelihoods.base import ScalarLikelihood, floats
 from gaussfold.types import Array, ArrayLike, Moments
 
 Link = Literal["logit", "probit"]
@@ -53,8 +54,8 @@ class Ordinal(ScalarLikelihood):
             msg = f"cutpoints={cutpoints!r}: Ordinal needs at least one finite number, in increasing order"
             raise ValueError(msg)
         object.__setattr__(self, "cutpoints", borders)
-        object.__setattr__(self, "scale", positive(scale, "scale", "Ordinal"))
-        one_of(link, get_args(Link), "link", "Ordinal")
+        object.__setattr__(self, "scale", positive("scale", scale, owner="Ordinal"))
+        one_of("link", link, get_args(Link), owner="Ordinal")
         object.__setattr__(self, "link", link)
 
     def explains(self, y: Array) -> np.ndarray:

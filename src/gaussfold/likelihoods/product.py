@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gaussfold.likelihoods.base import positive
+from gaussfold.checks import positive
 from gaussfold.likelihoods.conditionally_linear import ConditionallyLinear
 from gaussfold.likelihoods.links import sigmoid, sigmoid_slope, softplus
 from gaussfold.likelihoods.normal import NormalMoments
@@ -36,7 +36,7 @@ class ProductGaussian(ConditionallyLinear):
     outer: ClassVar[tuple[int, ...]] = (1,)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "std", positive(self.std, "std", "ProductGaussian"))
+        object.__setattr__(self, "std", positive("std", self.std, owner="ProductGaussian"))
 
     def log_prob(self, Y: ArrayLike, F: ArrayLike) -> Array:
         """``-r²/2 - log std - log(2π)/2``, ``r = (y - f₁ φ)/std``; 0 where y is missing."""

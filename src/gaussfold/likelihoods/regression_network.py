@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gaussfold.checks import number, whole
 from gaussfold.likelihoods.conditionally_linear import ConditionallyLinear
 from gaussfold.likelihoods.normal import NormalMoments
 from gaussfold.likelihoods.quadratic_mean import QuadraticMean
@@ -46,12 +47,8 @@ class RegressionNetwork(ConditionallyLinear, QuadraticMean):
             msg = f"noise_cov has shape {cov.shape}: the noise of P outputs needs a P x P matrix"
             raise ValueError(msg)
         lower_root(cov, "noise_cov")
-        if isinstance(self.signals, bool) or not isinstance(self.signals, int | np.integer) or self.signals < 1:
-            msg = f"signals={self.signals!r}: a regression network mixes a whole number of signals >= 1"
-            raise ValueError(msg)
-        if not np.isfinite(self.weight_offset):
-            msg = f"weight_offset={self.weight_offset!r}: must be finite; the paper's model has 0.0"
-            raise ValueError(msg)
+        whole("signals", self.signals, owner="a regression network")
+        number("weight_offset", self.weight_offset, remedy="the paper's model has 0.0")
         cov.flags.writeable = False
         object.__setattr__(self, "noise_cov", cov)
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import scipy
 
+from gaussfold.checks import whole
 from gaussfold.likelihoods.chained import VectorLikelihood
 from gaussfold.likelihoods.normal import NormalMoments
 from gaussfold.types import Array, ArrayLike
@@ -38,9 +39,7 @@ class Softmax(VectorLikelihood):
     remedy: ClassVar[str] = "number the classes from 0, and give classes=K"
 
     def __post_init__(self) -> None:
-        if isinstance(self.classes, bool) or not isinstance(self.classes, int | np.integer) or self.classes < 2:
-            msg = f"classes={self.classes!r}: Softmax needs a whole number of classes >= 2"
-            raise ValueError(msg)
+        whole("classes", self.classes, least=2, owner="Softmax")
 
     @property
     def latents(self) -> int:  # type: ignore[override]

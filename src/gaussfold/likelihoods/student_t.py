@@ -9,7 +9,8 @@ from typing import ClassVar
 import numpy as np
 import scipy
 
-from gaussfold.likelihoods.base import STUDENT_T, ScalarLikelihood, floats, positive
+from gaussfold.checks import positive
+from gaussfold.likelihoods.base import STUDENT_T, ScalarLikelihood, floats
 from gaussfold.protocols import Kernel
 from gaussfold.types import Array, ArrayLike, Moments
 
@@ -38,8 +39,8 @@ class StudentT(ScalarLikelihood):
     log_concave: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "df", positive(self.df, "df", "StudentT"))
-        object.__setattr__(self, "scale", positive(self.scale, "scale", "StudentT"))
+        object.__setattr__(self, "df", positive("df", self.df, owner="StudentT"))
+        object.__setattr__(self, "scale", positive("scale", self.scale, owner="StudentT"))
 
     @property
     def kernel(self) -> Kernel:

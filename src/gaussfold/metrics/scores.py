@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import xlogy
 
+from gaussfold.checks import one_of, whole
 from gaussfold.observations import observe
 from gaussfold.protocols import Belief, Likelihood
 from gaussfold.types import Array, ArrayLike
@@ -111,16 +112,11 @@ def calibration_curve(
     keep = weight > 0.0
     p, labels, weight = p[keep], labels[keep], weight[keep]
     _check_unit(labels, "code the event as 1", keep)
-    if n_bins < 1:
-        msg = f"n_bins: {n_bins}; a whole number >= 1 is needed"
-        raise ValueError(msg)
-    if strategy == "uniform":
+    whole("n_bins", n_bins)
+    if one_of("strategy", strategy, ("uniform", "quantile")) == "uniform":
         edges = np.linspace(0.0, 1.0, n_bins + 1)[1:-1]
-    elif strategy == "quantile":
-        edges = np.unique(np.quantile(p, np.linspace(0.0, 1.0, n_bins + 1)[1:-1], method="inverted_cdf"))
     else:
-        msg = f"strategy: {strategy!r}; allowed are 'uniform' and 'quantile'"
-        raise ValueError(msg)
+        edges = np.unique(np.quantile(p, np.linspace(0.0, 1.0, n_bins + 1)[1:-1], method="inverted_cdf"))
     bins = np.searchsorted(edges, p, side="left" if strategy == "quantile" else "right")
     sums = [np.bincount(bins, value, n_bins) for value in (weight, weight * p, weight * labels)]
     total, predicted, observed = np.array(sums, dtype=float)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
+from gaussfold.checks import one_of
+
 
 @dataclass(frozen=True)
 class Prior:
@@ -40,9 +42,7 @@ class Extragradient:
     _CODES: ClassVar[dict[str, int]] = {"natural": 2, "printed": 3, "mean-only": 4}
 
     def __post_init__(self) -> None:
-        if self.form not in self._CODES:
-            msg = f"form={self.form!r}: allowed are {', '.join(map(repr, self._CODES))}"
-            raise ValueError(msg)
+        one_of("form", self.form, self._CODES)
 
     @property
     def code(self) -> int:

@@ -11,6 +11,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
+from gaussfold.checks import between, not_negative, one_of, positive
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.linalg.small import eigen, inverse, lower_roots, symmetrised
 from gaussfold.rules.bfgs import QuasiNewtonMemory, averaged, bfgs_update, first_memory, hessian_block
@@ -68,9 +69,7 @@ class Heuristic:
     defined_for: ClassVar[tuple[str, ...]] = ("newton", "taylor", "vi", "ep", "pl", "pl2")
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.floor < float("inf"):
-            msg = f"floor={self.floor!r}: a precision that replaces a negative one is finite and >= 0, such as 0.01"
-            raise ValueError(msg)
+        not_negative("floor", self.floor, remedy="it replaces a negative precision, such as floor=0.01")
 
     def site(self, look: Look, memory: QuasiNewtonMemory | None) -> tuple[VectorSite, QuasiNewtonMemory | None]:
         """Independent latents with positive precisions."""
@@ -147,18 +146,11 @@ class QuasiNewton:
     defined_for: ClassVar[tuple[str, ...]] = ("newton", "vi", "ep", "pl", "pl2")
 
     def __post_init__(self) -> None:
-        if self.damping is not None and not 0.0 < self.damping < 1.0:
-            msg = f"damping={self.damping!r}: (55) needs a number in (0, 1), or None to reject bad updates instead"
-            raise ValueError(msg)
-        if not 0.0 < self.start < float("inf"):
-            msg = f"start={self.start!r}: B starts at -start I, so start is finite and > 0, such as 100.0"
-            raise ValueError(msg)
-        if self.stored not in ("new", "averaged"):
-            msg = f"stored={self.stored!r}: allowed are 'new' and 'averaged'"
-            raise ValueError(msg)
-        if self.ep not in ("safe", "printed", "programs"):
-            msg = f"ep={self.ep!r}: allowed are 'safe', 'printed' and 'programs'"
-            raise ValueError(msg)
+        if self.damping is not None:
+            between("damping", self.damping, 0, 1, "()", owner="(55)", remedy="or None, to reject bad updates instead")
+        positive("start", self.start, remedy="B starts at -start I, such as start=100.0")
+        one_of("stored", self.stored, ("new", "averaged"))
+        one_of("ep", self.ep, ("safe", "printed", "programs"))
 
     def site(self, look: Look, memory: QuasiNewtonMemory | None) -> tuple[VectorSite, QuasiNewtonMemory]:
         """Update B with the step since the last visit, and use it at once."""

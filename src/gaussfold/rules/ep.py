@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from gaussfold.checks import between
 from gaussfold.expectations.tilted import tilted
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.linalg.small import inverse, lower_roots, smallest_eigenvalues, symmetrised
@@ -32,9 +33,7 @@ class EP:
     code: ClassVar[int] = 3
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.alpha <= 1.0:
-            msg = f"alpha={self.alpha!r} is not in (0, 1]; 1 is EP, and for the limit 0 use rule='vi'"
-            raise ValueError(msg)
+        between("alpha", self.alpha, 0, 1, "(]", remedy="1 is EP, and for the limit 0 use rule='vi'")
 
     def site(self, likelihood: Likelihood, y: ArrayLike, moments: Moments) -> Site:
         """Match the first two moments of N(m, v) p(y|f)^α."""

@@ -10,6 +10,7 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import solve_triangular
 
+from gaussfold import checks
 from gaussfold.beliefs.dense import passes as blocks
 from gaussfold.beliefs.trace import Trace
 from gaussfold.dynamics import Forgetting, RandomWalk
@@ -63,20 +64,14 @@ class DenseGaussian:
     @classmethod
     def isotropic(cls, dim: int, std: float = 1.0, mean: ArrayLike = 0.0) -> Self:
         """N(mean, std² I); ``mean`` a number or one per parameter."""
-        if not (isinstance(dim, int | np.integer) and dim >= 1):
-            msg = f"dim={dim!r}: a whole number >= 1 is needed"
-            raise ValueError(msg)
+        checks.whole("dim", dim)
         return cls.independent(np.broadcast_to(np.asarray(mean, dtype=float), (dim,)), np.full(dim, std))
 
     @classmethod
     def independent(cls, mean: ArrayLike, std: ArrayLike) -> Self:
         """N(mean, diag(std²)): one standard deviation per parameter."""
         deviations = np.asarray(std, dtype=float)
-        bad = ~((deviations > 0.0) & np.isfinite(deviations))
-        if bad.any():
-            first = int(np.argmax(bad))
-            msg = f"std: entry {first} is {deviations.flat[first]}; finite numbers > 0 are allowed"
-            raise ValueError(msg)
+        checks.positive_entries("std", deviations)
         return cls.from_factor(mean, np.diag(deviations))
 
     @property
@@ -107,9 +102,7 @@ class DenseGaussian:
     def marginal(self, X: ArrayLike) -> Moments:
         """Mean and variance of x'θ for each row x of X (dense or sparse)."""
         rows = X if sparse.issparse(X) else np.asarray(X, dtype=float)
-        if rows.ndim != 2 or rows.shape[1] != self.dim:
-            msg = f"X: shape {rows.shape}; (n, {self.dim}) is needed"
-            raise ValueError(msg)
+        checks.columns("X", rows, self.dim)
         seen = np.asarray(rows @ self._factor)
         return Moments(np.asarray(rows @ self._mean), np.einsum("ij,ij->i", seen, seen))
 

@@ -25,6 +25,7 @@ from scipy.linalg.blas import dgemm, dsymm, dsyrk
 from scipy.linalg.lapack import dpocon, dpotrf, dtrtri
 
 from gaussfold.beliefs.trace import RowError, Trace
+from gaussfold.checks import whole
 from gaussfold.engine.dense.absorb import absorb_rows, absorb_rows_forgetting, absorb_rows_walking
 from gaussfold.linalg.products import product
 from gaussfold.linalg.roots import lower_root, root_from_precision
@@ -46,10 +47,7 @@ WELL_CONDITIONED = 3e-3
 def block_length(dim: int, block_size: int | None) -> int:
     """Rows per block: as asked, or what makes the B×B work small against the three products."""
     if block_size is not None:
-        if block_size < 1:
-            msg = f"block_size={block_size!r}: a whole number >= 1 is needed"
-            raise ValueError(msg)
-        return min(block_size, dim)
+        return min(whole("block_size", block_size), dim)
     return 32 if dim < 200 else 64
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from gaussfold import checks
 from gaussfold.beliefs.diagonal.cellular import MAX_DIM, Cellular
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.beliefs.diagonal.rows import sparse_rows
@@ -179,18 +180,12 @@ class DiagonalGaussian(Cellular):
 
 def check_dim(dim: int) -> int:
     """Return a number of features that an index can count."""
-    if not (isinstance(dim, int | np.integer) and 1 <= dim <= MAX_DIM):
-        msg = f"dim={dim!r}: a whole number from 1 to {MAX_DIM} is needed"
-        raise ValueError(msg)
-    return int(dim)
+    return checks.whole("dim", dim, most=MAX_DIM)
 
 
 def _cells(mean: Array, variance: Array, dtype: Any) -> np.ndarray:
     """Interleave and check."""
-    kind = np.dtype(dtype)
-    if kind not in (np.dtype(np.float64), np.dtype(np.float32)):
-        msg = f"dtype={dtype!r}: allowed are 'float64' and 'float32'"
-        raise ValueError(msg)
+    kind = checks.floating(dtype)
     cells = np.empty((mean.size, 2, 1), dtype=kind)
     with np.errstate(over="ignore", under="ignore"):
         cells[:, 0, 0] = mean

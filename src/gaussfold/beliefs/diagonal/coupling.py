@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
+from gaussfold.checks import one_of
+
 Form: TypeAlias = tuple[int, int, int]
 """How the engine knows a coupling: joint or marginal, how the mean is found, how the variance is."""
 
@@ -41,13 +43,8 @@ class Marginal:
     _VARIANCES: ClassVar[tuple[str, ...]] = ("curvature", "height")
 
     def __post_init__(self) -> None:
-        for name, value, allowed in (
-            ("mean", self.mean, self._MEANS),
-            ("variance", self.variance, self._VARIANCES),
-        ):
-            if value not in allowed:
-                msg = f"{name}={value!r}: allowed are {', '.join(map(repr, allowed))}"
-                raise ValueError(msg)
+        one_of("mean", self.mean, self._MEANS)
+        one_of("variance", self.variance, self._VARIANCES)
 
     @property
     def form(self) -> Form:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy
 
+from gaussfold import checks
 from gaussfold.engine.text.merge_duplicates import without_repeats
 
 
@@ -35,9 +36,7 @@ class Rows(NamedTuple):
 def sparse_rows(X: Any, dim: int) -> Rows:
     """CSR arrays of a matrix of any kind, each feature at most once a row."""
     csr = X if scipy.sparse.issparse(X) and X.format == "csr" else scipy.sparse.csr_array(X)
-    if csr.ndim != 2 or csr.shape[1] != dim:
-        msg = f"X: shape {csr.shape}; (n, {dim}) is needed"
-        raise ValueError(msg)
+    checks.columns("X", csr, dim)
     indices = csr.indices
     if indices.size and not (indices.min() >= 0 and indices.max() < dim):
         msg = f"X: column indices from {indices.min()} to {indices.max()}; 0 to {dim - 1} are allowed"

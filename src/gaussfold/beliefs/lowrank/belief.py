@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 
+from gaussfold import checks
 from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.beliefs.lowrank import moves as lowrank_moves
 from gaussfold.beliefs.lowrank import options as lowrank_options
@@ -91,7 +92,7 @@ class LowRankGaussian:
         **options: Any,
     ) -> Self:
         """N(mean, std² I); see :meth:`independent` for ``rng`` and the options."""
-        lowrank_options.whole("dim", dim)
+        checks.whole("dim", dim)
         centre = np.broadcast_to(np.asarray(mean, dtype=float), (dim,))
         return cls.independent(centre, np.full(dim, std), rank, rng, **options)
 
@@ -121,11 +122,7 @@ class LowRankGaussian:
             As for the class.
         """
         deviations = np.asarray(std, dtype=float)
-        bad = ~((deviations > 0.0) & np.isfinite(deviations))
-        if bad.any():
-            first = int(np.argmax(bad))
-            msg = f"std: entry {first} is {deviations.flat[first]}; finite numbers > 0 are allowed"
-            raise ValueError(msg)
+        checks.positive_entries("std", deviations)
         rank = lowrank_options.check_rank(rank, deviations.size)
         share = lowrank_options.share(epsilon, options.get("projection", "eigen"))
         W = np.zeros((deviations.size, rank))
@@ -337,7 +334,5 @@ class LowRankGaussian:
 
     def _checked_rows(self, X: ArrayLike) -> Any:
         rows = X.tocsr() if sparse.issparse(X) else np.asarray(X, dtype=float)
-        if rows.ndim != 2 or rows.shape[1] != self.dim:
-            msg = f"X: shape {rows.shape}; (n, {self.dim}) is needed"
-            raise ValueError(msg)
+        checks.columns("X", rows, self.dim)
         return rows

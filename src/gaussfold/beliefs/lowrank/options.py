@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gaussfold.checks import between, floating, one_of, positive_entries, whole
 from gaussfold.factors import PROJECTIONS, resolve_projection
 from gaussfold.types import Array, ArrayLike
 
@@ -27,9 +27,7 @@ class Options(NamedTuple):
 def check(projection: Any, inner_loops: Any, gain: Any, block_size: Any) -> Options:
     """Check the options of a low-rank belief."""
     resolve_projection(projection)
-    if gain not in GAINS:
-        msg = f"gain={gain!r}: allowed are 'exact' and 'projected'"
-        raise ValueError(msg)
+    one_of("gain", gain, GAINS)
     size = whole("block_size", block_size)
     if gain == "projected" and size != 1:
         msg = f"block_size={size}: gain='projected' is the paper's algorithm, which projects every row: 1"
@@ -49,10 +47,7 @@ def check_arrays(
     mean: ArrayLike, W: ArrayLike, psi: ArrayLike, dtype: Any, name: str = "W", fewest: int = 1
 ) -> tuple[Array, Array, Array]:
     """Copies of the three arrays, of fitting shapes, finite, and psi positive; ``name`` is what W is called."""
-    kind = np.dtype(dtype)
-    if kind not in (np.dtype(np.float64), np.dtype(np.float32)):
-        msg = f"dtype={dtype!r}: allowed are numpy.float64 and numpy.float32"
-        raise ValueError(msg)
+    kind = floating(dtype)
     centre = np.array(mean, dtype=kind, ndmin=1)
     factors = np.array(W, dtype=kind, order="C")
     diagonal = np.array(psi, dtype=kind, ndmin=1)
@@ -68,11 +63,7 @@ def check_arrays(
         if not np.isfinite(array).all():
             msg = f"{label}: NaN or infinity found; only finite numbers are allowed"
             raise ValueError(msg)
-    bad = ~((diagonal > 0.0) & np.isfinite(diagonal))
-    if bad.any():
-        first = int(np.argmax(bad))
-        msg = f"psi: entry {first} is {diagonal[first]}; finite numbers > 0 are allowed"
-        raise ValueError(msg)
+    positive_entries("psi", diagonal)
     return centre, factors, diagonal
 
 
@@ -80,18 +71,7 @@ def share(epsilon: float | None, projection: str) -> float:
     """The share of the prior's precision that starts in W: EM cannot leave W = 0."""
     if epsilon is None:
         return START_SHARE if projection == "em" else 0.0
-    if not 0.0 <= epsilon < 1.0:
-        msg = f"epsilon={epsilon!r}: a number in [0, 1) is needed"
-        raise ValueError(msg)
-    return float(epsilon)
-
-
-def whole(name: str, value: Any, fewest: int = 1) -> int:
-    """A whole number ≥ ``fewest``."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < fewest:
-        msg = f"{name}={value!r}: a whole number >= {fewest} is needed"
-        raise ValueError(msg)
-    return int(value)
+    return between("epsilon", epsilon, 0, 1, "[)")
 
 
 def encode(options: Options) -> Array:

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from gaussfold.checks import positive, whole
 from gaussfold.gp.covariances.base import Covariance
 from gaussfold.gp.spaces import CosineSpace, PeriodicSpace
 from gaussfold.gp.statespace import StateSpace
-from gaussfold.likelihoods.base import positive
 from gaussfold.types import Array
 
 
@@ -35,7 +35,7 @@ class Cosine(Covariance):
     learned: ClassVar[tuple[str, ...]] = ("frequency",)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "frequency", positive(self.frequency, "frequency", "Cosine"))
+        object.__setattr__(self, "frequency", positive("frequency", self.frequency, owner="Cosine"))
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Values for all pairs of rows."""
@@ -87,10 +87,8 @@ class Periodic(Covariance):
 
     def __post_init__(self) -> None:
         for name in self.learned:
-            object.__setattr__(self, name, positive(getattr(self, name), name, "Periodic"))
-        if not 0 <= self.order <= 100:
-            msg = f"order={self.order!r}: the expansion takes 0 to 100 harmonics; 6 is the usual choice"
-            raise ValueError(msg)
+            object.__setattr__(self, name, positive(name, getattr(self, name), owner="Periodic"))
+        whole("order", self.order, 0, 100, owner="the expansion in harmonics", remedy="6 is the usual choice")
 
     def _parts(self, X: Array, Z: Array | None) -> tuple[Array, Array, Array]:
         """Value, phase π r/period, and sin² of it."""

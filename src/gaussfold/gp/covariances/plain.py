@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from gaussfold.checks import positive
 from gaussfold.gp.covariances.base import Covariance
 from gaussfold.gp.spaces import ConstantSpace, LinearSpace, WhiteSpace
 from gaussfold.gp.statespace import StateSpace
-from gaussfold.likelihoods.base import positive
 from gaussfold.types import Array
 
 
@@ -22,7 +22,7 @@ class _Scaled(Covariance):
     learned: ClassVar[tuple[str, ...]] = ("variance",)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "variance", positive(self.variance, "variance", type(self).__name__))
+        object.__setattr__(self, "variance", positive("variance", self.variance, owner=type(self).__name__))
 
     def vjp(self, X: Array, Z: Array | None, bar: Array) -> Array:
         """Itself."""

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.polynomial import polynomial
 from scipy.spatial.distance import cdist
 
+from gaussfold.checks import positive, whole
 from gaussfold.gp.covariances.base import Covariance
 from gaussfold.gp.spaces import MaternSpace, TaylorSpace
 from gaussfold.gp.statespace import StateSpace
-from gaussfold.likelihoods.base import positive
 from gaussfold.types import Array
 
 Lengthscale = float | tuple[float, ...]
@@ -29,12 +29,12 @@ class _Stationary(Covariance):
 
     def __post_init__(self) -> None:
         owner = type(self).__name__
-        object.__setattr__(self, "variance", positive(self.variance, "variance", owner))
+        object.__setattr__(self, "variance", positive("variance", self.variance, owner=owner))
         if np.ndim(self.lengthscale):
-            each = tuple(positive(v, "lengthscale", owner) for v in np.ravel(self.lengthscale))
+            each = tuple(positive("lengthscale", v, owner=owner) for v in np.ravel(self.lengthscale))
             object.__setattr__(self, "lengthscale", each)
         else:
-            object.__setattr__(self, "lengthscale", positive(self.lengthscale, "lengthscale", owner))
+            object.__setattr__(self, "lengthscale", positive("lengthscale", self.lengthscale, owner=owner))
 
     def _profile(self, r2: Array) -> tuple[Array, Array]:
         """``g(r²)`` and ``-2 g'(r²)``; the latter 0 where it has no limit (Matérn-1/2 at r = 0)."""
@@ -233,9 +233,7 @@ class SquaredExponential(_Stationary):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 1 <= self.order <= 10:
-            msg = f"order={self.order!r}: the Taylor polynomial takes 1 to 10 terms; 6 is accurate to about 1e-3"
-            raise ValueError(msg)
+        whole("order", self.order, most=10, owner="the Taylor polynomial", remedy="6 is accurate to about 1e-3")
 
     def _profile(self, r2: Array) -> tuple[Array, Array]:
         value = np.exp(-0.5 * r2)
