@@ -37,8 +37,11 @@ class FirstOrder:
         """One step of Adam."""
         model = self.model
         now, sites = model.marginals_, model.sites_
-        target = rules.local_update(
-            rules.VI(), rules.Exact(), model.likelihood, model.Y_, now.mean, now.cov, sites, cubature=model.cubature
+        target = rules.update_sites(
+            rules.SiteRecipe(rules.VI(), rules.Exact(), model.likelihood, model.cubature),
+            model.Y_,
+            rules.Gaussians(now.mean, now.cov),
+            sites,
         ).sites
         away = Sites(sites.precision - target.precision, sites.shift - target.shift)
         push = away.shift - (away.precision @ now.mean[:, :, None])[:, :, 0]

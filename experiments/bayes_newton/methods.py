@@ -47,7 +47,7 @@ def methods(damping: float) -> dict[str, tuple[Any, Any]]:
     table: dict[str, tuple[Any, Any]] = {}
     for rule, object_ in RULES.items():
         for curvature, policy in policies(damping).items():
-            if object_.name in policy.defined_for:
+            if policy.name in object_.curvatures:
                 table[f"{rule}_{curvature}"] = (object_, policy)
     table["pl"] = (rules.PL(), rules.Exact())
     table["taylor_eks"] = (rules.Taylor(), rules.Exact())

@@ -52,7 +52,13 @@ def test_every_rule(rule):
     sites = Sites(np.zeros((5, 2, 2)), np.zeros((5, 2)))
     rule = rules.resolve_local(rule)
     got, want = (
-        rules.local_update(rule, rules.Exact(), lik, Y, mean, cov, sites, damping=0.7, cubature="gauss-hermite").sites
+        rules.update_sites(
+            rules.SiteRecipe(rule, rules.Exact(), lik, "gauss-hermite"),
+            Y,
+            rules.Gaussians(mean, cov),
+            sites,
+            damping=0.7,
+        ).sites
         for lik in (CUSTOM, TWIN)
     )
     for a, b in zip(got, want, strict=True):
@@ -107,6 +113,6 @@ def test_a_likelihood_that_returns_nan_is_named():
     Y, mean, cov = np.zeros((3, 1)), np.array([[2.0], [0.5], [3.0]]), np.full((3, 1, 1), 1e-3)
     sites = Sites(np.zeros((3, 1, 1)), np.zeros((3, 1)))
     with pytest.raises(ValueError, match=r"rule='vi': the gradient of CustomLikelihood is \[nan\] in row 1.*\[0.5\]"):
-        rules.local_update(rules.VI(), rules.Exact(), bad, Y, mean, cov, sites)
+        rules.update_sites(rules.SiteRecipe(rules.VI(), rules.Exact(), bad), Y, rules.Gaussians(mean, cov), sites)
     with pytest.raises(ValueError, match=r"rule='vi': the energy of CustomLikelihood is nan in row 1"):
-        rules.local_energy(rules.VI(), bad, Y, mean, cov, sites)
+        rules.likelihood_energy(rules.SiteRecipe(rules.VI(), rules.Exact(), bad), Y, rules.Gaussians(mean, cov), sites)

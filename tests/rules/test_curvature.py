@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from gaussfold import likelihoods as lk
 from gaussfold import rules
 from gaussfold.rules.bfgs import QuasiNewtonMemory, bfgs_update, first_memory, hessian_block
+from gaussfold.rules.curvature import Target
+from gaussfold.rules.curvature.reach import within_reach
 from gaussfold.types import Sites, VectorSite
 from tests.likelihoods.chained import NOISE
 
@@ -18,7 +20,7 @@ MODELS = [
 ]
 RULES = [rules.Newton(), rules.VI(), rules.EP(alpha=0.5), rules.PL(), rules.PL2(), rules.Taylor()]
 SAFE = [rules.Heuristic(), rules.GaussNewton(), rules.QuasiNewton(0.5), rules.QuasiNewton(None), rules.QuasiNewton(0.8)]
-CELLS = [(rule, policy) for rule in RULES for policy in SAFE if rule.name in policy.defined_for]
+CELLS = [(rule, policy) for rule in RULES for policy in SAFE if policy.name in rule.curvatures]
 
 
 def name(value):
@@ -63,7 +65,9 @@ def test_sites_stay_positive(rule, policy, seed, model, prior, size, damping):
         mean, cov = times_sites(start, at, sites)
         if not (np.abs(mean) < 300.0).all():
             return  # softplus(-300) squared has underflown: there is no likelihood left to look at
-        update = rules.local_update(rule, policy, model, Y, mean, cov, sites, memory, damping=damping)
+        update = rules.update_sites(
+            rules.SiteRecipe(rule, policy, model), Y, rules.Gaussians(mean, cov), sites, memory, damping=damping
+        )
         sites, memory = update.sites, update.memory
         scale = np.abs(sites.precision).max(axis=(1, 2))
         assert (np.linalg.eigvalsh(sites.precision)[:, 0] >= -1e-9 * scale).all()
@@ -75,8 +79,12 @@ def test_heuristic_keeps_the_diagonal():
     Y, mean = np.array([[3.0], [0.1]]), np.array([[0.2, -0.5], [0.0, 0.3]])
     cov = np.broadcast_to(0.2 * np.eye(2), (2, 2, 2))
     sites = Sites(np.zeros((2, 2, 2)), np.zeros((2, 2)))
-    plain = rules.local_update(rules.Newton(), rules.Exact(), model, Y, mean, cov, sites).sites
-    kept = rules.local_update(rules.Newton(), rules.Heuristic(floor=0.03), model, Y, mean, cov, sites).sites
+    plain = rules.update_sites(
+        rules.SiteRecipe(rules.Newton(), rules.Exact(), model), Y, rules.Gaussians(mean, cov), sites
+    ).sites
+    kept = rules.update_sites(
+        rules.SiteRecipe(rules.Newton(), rules.Heuristic(floor=0.03), model), Y, rules.Gaussians(mean, cov), sites
+    ).sites
     diagonal = np.diagonal(plain.precision, axis1=1, axis2=2)
     assert (diagonal < 0.0).any()
     want = np.where(diagonal < 0.0, 0.03, diagonal)[..., None] * np.eye(2)
@@ -140,23 +148,15 @@ def test_bfgs_stays_negative_where_the_target_is_convex():
 
 def test_a_gradient_beyond_reach_moves_the_mean_by_eight_standard_deviations():
     model, cov = MODELS[0], np.array([[[2.0, 0.3], [0.3, 30.0]]])
-    look = rules.curvature.Look(
-        rules.VI(),
-        model,
-        np.array([[0.4]]),
-        np.array([[0.1, -1.0]]),
-        cov,
-        None,
-        Sites(0.01 * np.eye(2)[None], np.zeros((1, 2))),
-        0.3,
-    )
+    mean, sites = np.array([[0.1, -1.0]]), Sites(0.01 * np.eye(2)[None], np.zeros((1, 2)))
+    target = Target(rules.VI(), rules.View(model, np.array([[0.4]]), mean, cov), sites, 0.3)
     curvature = -np.array([[[50.0, 3.0], [3.0, 20.0]]])
     near, far = np.array([[1.5, -0.7]]), 1e20 * np.array([[1.5, -0.7]])
-    kept = rules.curvature.within_reach(look, VectorSite(near, curvature))
+    kept = within_reach(target, VectorSite(near, curvature))
     np.testing.assert_array_equal(kept.gradient, near)
-    site = rules.curvature.within_reach(look, VectorSite(far, curvature))
-    old = look.sites.shift - (look.sites.precision @ look.mean[:, :, None])[:, :, 0]
-    precision = np.linalg.inv(cov) + 0.3 * (-curvature - look.sites.precision)
+    site = within_reach(target, VectorSite(far, curvature))
+    old = sites.shift - (sites.precision @ mean[:, :, None])[:, :, 0]
+    precision = np.linalg.inv(cov) + 0.3 * (-curvature - sites.precision)
     moved = np.linalg.solve(precision, 0.3 * (site.gradient - old)[:, :, None])
     both = cov + np.linalg.inv(precision)  # before and after
     assert float(moved[0, :, 0] @ np.linalg.solve(both[0], moved[0, :, 0])) == pytest.approx(64.0, rel=1e-9)
@@ -170,7 +170,13 @@ def test_quasi_newton_finds_a_constant_curvature():
     rng = np.random.default_rng(0)
     for _ in range(30):
         mean = rng.normal(0.0, 1.0, (1, 1))
-        update = rules.local_update(rules.Newton(), rules.QuasiNewton(None), likelihood, y, mean, cov, sites, memory)
+        update = rules.update_sites(
+            rules.SiteRecipe(rules.Newton(), rules.QuasiNewton(None), likelihood),
+            y,
+            rules.Gaussians(mean, cov),
+            sites,
+            memory,
+        )
         memory = update.memory
     assert update.sites.precision[0, 0, 0] == pytest.approx(4.0, rel=1e-9)
 
@@ -183,7 +189,7 @@ def test_ep_quasi_newton_matches_the_tilted_mean(form):
     cov = np.broadcast_to(np.array([[0.05, 0.01], [0.01, 0.04]]), (2, 2, 2))
     blank = Sites(np.zeros((2, 2, 2)), np.zeros((2, 2)))
     policy = rules.QuasiNewton(0.5, start=3.0, ep=form)
-    update = rules.local_update(rules.EP(alpha), policy, model, Y, mean, cov, blank)
+    update = rules.update_sites(rules.SiteRecipe(rules.EP(alpha), policy, model), Y, rules.Gaussians(mean, cov), blank)
     assert update.non_positive == 0
     precision = np.linalg.inv(cov) + alpha * update.sites.precision
     shift = np.linalg.solve(cov, mean[:, :, None])[:, :, 0] + alpha * update.sites.shift
@@ -201,8 +207,12 @@ def test_riemannian_is_positive_from_a_positive_site():
     cov = root @ np.swapaxes(root, 1, 2) + 0.1 * np.eye(2)
     old = Sites(root @ np.swapaxes(root, 1, 2) + 0.1 * np.eye(2), np.zeros((20, 2)))
     for rho in (0.1, 0.5, 1.0):
-        plain = rules.local_update(rules.Newton(), rules.Exact(), model, Y, mean, cov, old, damping=rho)
-        bent = rules.local_update(rules.Newton(), rules.Riemannian(), model, Y, mean, cov, old, damping=rho)
+        plain = rules.update_sites(
+            rules.SiteRecipe(rules.Newton(), rules.Exact(), model), Y, rules.Gaussians(mean, cov), old, damping=rho
+        )
+        bent = rules.update_sites(
+            rules.SiteRecipe(rules.Newton(), rules.Riemannian(), model), Y, rules.Gaussians(mean, cov), old, damping=rho
+        )
         assert plain.non_positive > 0
         assert bent.non_positive == 0
         G = old.precision + model.derivatives(Y, mean)[1]

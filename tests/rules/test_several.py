@@ -9,7 +9,7 @@ from gaussfold.engine.arrays import over_arrays as maps
 from gaussfold.expectations.cubature import GaussHermite, Unscented
 from gaussfold.likelihoods import normal
 from gaussfold.likelihoods.regression import regress
-from gaussfold.rules.several import cavities
+from gaussfold.rules.cavities import cavities
 from gaussfold.types import Moments, Sites
 from tests.likelihoods.chained import CHAINED, name, rows
 from tests.problems import FAMILIES, is_defined, labels
@@ -19,7 +19,7 @@ from tests.reference.dense_gp import marginals, matern32, posterior, stacked
 RULES = [rules.Newton(), rules.Taylor(), rules.VI(), rules.EP(), rules.EP(alpha=0.5), rules.PL(), rules.PL2()]
 STREAMING = [*RULES[:-1], rules.Quadratic()]
 POLICIES = [rules.Exact(), rules.Heuristic(), rules.GaussNewton(), rules.QuasiNewton(), rules.Riemannian()]
-PAIRS = [(rule, policy) for rule in RULES for policy in POLICIES if rule.name in policy.defined_for]
+PAIRS = [(rule, policy) for rule in RULES for policy in POLICIES if policy.name in rule.curvatures]
 
 
 def blank(n, latents, precision=0.0):
@@ -30,9 +30,10 @@ def any_name(value):
     return name(value) or family_name(value)
 
 
-def site(rule, likelihood, Y, mean, cov, **options):
-    """Gradient and curvature as local_update makes them from no site: J = shift - precision m."""
-    found = rules.local_update(rule, rules.Exact(), likelihood, Y, mean, cov, blank(*mean.shape), **options).sites
+def site(rule, likelihood, Y, mean, cov, cubature=None):
+    """Gradient and curvature as update_sites makes them from no site: J = shift - precision m."""
+    recipe = rules.SiteRecipe(rule, rules.Exact(), likelihood, cubature)
+    found = rules.update_sites(recipe, Y, rules.Gaussians(mean, cov), blank(*mean.shape)).sites
     J = found.shift - (found.precision @ mean[:, :, None])[:, :, 0]
     return J, -found.precision
 
@@ -148,7 +149,7 @@ def test_pl2_differentiates_its_target(likelihood):
     np.testing.assert_allclose(J, slopes(lambda m: target(m, cov), mean), rtol=1e-5, atol=1e-6)
     again = slopes(lambda m: slopes(lambda x: target(x, cov), m, 1e-4), mean, 1e-4)
     np.testing.assert_allclose(H, again, rtol=1e-3, atol=1e-4)
-    _, by_cov = rules.PL2().slopes_several(model, Y, mean, cov, GaussHermite(20))
+    _, by_cov = rules.PL2().slopes_several(rules.View(model, Y, mean, cov, GaussHermite(20)))
     step = np.zeros((model.latents, model.latents))
     step[0, 0] = 1e-5
     want = (target(mean, cov + step) - target(mean, cov - step)) / 2e-5
@@ -167,7 +168,7 @@ def test_table_2_taylor_and_pl_are_gauss_newton(likelihood):
         assert (np.linalg.eigvalsh(-H) > -1e-12).all()
         assert np.linalg.matrix_rank(H[0], tol=1e-9) <= likelihood.responses
     if not likelihood.gaussian_noise or likelihood.conditional_slopes(mean).cov_slope is None:
-        found = rules.Newton().gauss_newton_several(likelihood, Y, mean, cov)
+        found = rules.Newton().gauss_newton_several(rules.View(likelihood, Y, mean, cov))
         np.testing.assert_allclose(found.curvature, H_taylor(likelihood, Y, mean, cov), rtol=1e-10, atol=1e-12)
 
 
@@ -194,9 +195,17 @@ def test_remark_4_ep_becomes_vi(likelihood):
     if isinstance(likelihood, lk.Bernoulli):
         Y = (Y > 0).astype(float)
     old = Sites(0.3 * np.broadcast_to(np.eye(model.latents), cov.shape), 0.2 * np.ones(mean.shape))
-    want = rules.local_update(rules.VI(), rules.Exact(), likelihood, Y, mean, cov, old, damping=0.4).sites
+    want = rules.update_sites(
+        rules.SiteRecipe(rules.VI(), rules.Exact(), likelihood), Y, rules.Gaussians(mean, cov), old, damping=0.4
+    ).sites
     near, nearer = (
-        rules.local_update(rules.EP(alpha), rules.Exact(), likelihood, Y, mean, cov, old, damping=0.4).sites
+        rules.update_sites(
+            rules.SiteRecipe(rules.EP(alpha), rules.Exact(), likelihood),
+            Y,
+            rules.Gaussians(mean, cov),
+            old,
+            damping=0.4,
+        ).sites
         for alpha in (1e-5, 1e-6)
     )
     for a, b, c in zip(near, nearer, want, strict=True):
@@ -205,7 +214,8 @@ def test_remark_4_ep_becomes_vi(likelihood):
         assert np.abs(b - c).max() < 0.11 * np.abs(a - c).max() + 1e-8 * size  # of first order in alpha
         np.testing.assert_allclose((10.0 * b - a) / 9.0, c, atol=1e-5 * size)  # and so the limit is vi's
     energy = [
-        rules.local_energy(rule, likelihood, Y, mean, cov, old) - rules.site_energy(rule, mean, cov, old)
+        rules.likelihood_energy(rules.SiteRecipe(rule, rules.Exact(), likelihood), Y, rules.Gaussians(mean, cov), old)
+        - rules.site_energy(rule, rules.Gaussians(mean, cov), old)
         for rule in (rules.EP(1e-5), rules.VI())
     ]
     np.testing.assert_allclose(energy[0], energy[1], rtol=1e-3, atol=1e-3)
@@ -221,14 +231,18 @@ def test_gaussian_is_exact_in_one_step(rule, policy):
     K = stacked([matern32(X, 1.3, 0.9)])
     start = blank(12, 1)
     mean, cov = marginals(*posterior(K, start)[:2], 1)
-    update = rules.local_update(rule, policy, lk.Gaussian(std=0.4), y, mean, cov, start)
+    update = rules.update_sites(
+        rules.SiteRecipe(rule, policy, lk.Gaussian(std=0.4)), y, rules.Gaussians(mean, cov), start
+    )
     got_mean, got_cov, log_z = posterior(K, update.sites)
     want = K @ np.linalg.solve(K + 0.16 * np.eye(12), y[:, 0])
     np.testing.assert_allclose(got_mean, want, atol=1e-10)
     np.testing.assert_allclose(got_cov, K - K @ np.linalg.solve(K + 0.16 * np.eye(12), K), atol=1e-10)
     mean, cov = marginals(got_mean, got_cov, 1)
-    energy = rules.site_energy(rule, mean, cov, update.sites).sum() - log_z
-    energy -= rules.local_energy(rule, lk.Gaussian(std=0.4), y, mean, cov, update.sites).sum()
+    energy = rules.site_energy(rule, rules.Gaussians(mean, cov), update.sites).sum() - log_z
+    energy -= rules.likelihood_energy(
+        rules.SiteRecipe(rule, rules.Exact(), lk.Gaussian(std=0.4)), y, rules.Gaussians(mean, cov), update.sites
+    ).sum()
     S = K + 0.16 * np.eye(12)
     want = 0.5 * (y[:, 0] @ np.linalg.solve(S, y[:, 0]) + np.linalg.slogdet(2.0 * np.pi * S)[1])
     assert energy == pytest.approx(want, abs=1e-9)
@@ -253,8 +267,12 @@ def test_damping_is_a_mixture_of_natural_parameters():
     likelihood = CHAINED[0]
     Y, mean, cov = rows(likelihood, 5, 41)
     old = Sites(0.7 * np.broadcast_to(np.eye(2), cov.shape), 0.2 * np.ones(mean.shape))
-    full = rules.local_update(rules.VI(), rules.Exact(), likelihood, Y, mean, cov, old).sites
-    half = rules.local_update(rules.VI(), rules.Exact(), likelihood, Y, mean, cov, old, damping=0.3).sites
+    full = rules.update_sites(
+        rules.SiteRecipe(rules.VI(), rules.Exact(), likelihood), Y, rules.Gaussians(mean, cov), old
+    ).sites
+    half = rules.update_sites(
+        rules.SiteRecipe(rules.VI(), rules.Exact(), likelihood), Y, rules.Gaussians(mean, cov), old, damping=0.3
+    ).sites
     for a, b, c in zip(half, full, old, strict=True):
         np.testing.assert_allclose(a, 0.7 * c + 0.3 * b, rtol=1e-13, atol=1e-13)
 
@@ -270,7 +288,9 @@ def test_cavities_put_back_give_the_posterior():
         np.testing.assert_allclose(np.linalg.solve(precision, shift), mean[i], rtol=1e-9, atol=1e-10)
     strong = Sites(30.0 * np.broadcast_to(np.eye(2), cov.shape), old.shift)
     with pytest.raises(ValueError, match=r"rule='ep': the cavity of row 0 is not a Gaussian .*smaller alpha"):
-        rules.local_update(rules.EP(), rules.Exact(), CHAINED[1], mean[:, :1], mean, cov, strong)
+        rules.update_sites(
+            rules.SiteRecipe(rules.EP(), rules.Exact(), CHAINED[1]), mean[:, :1], rules.Gaussians(mean, cov), strong
+        )
 
 
 @pytest.mark.parametrize(("rule", "policy"), PAIRS, ids=any_name)
@@ -287,30 +307,45 @@ def test_missing_rows_and_outputs(rule, policy):
     for _ in range(2):
         cov = np.linalg.inv(np.linalg.inv(around) + sites.precision)
         mean = (cov @ (np.linalg.solve(around, at[:, :, None]) + sites.shift[:, :, None]))[:, :, 0]
-        energy = rules.local_energy(rule, likelihood, holes, mean, cov, sites)
+        energy = rules.likelihood_energy(
+            rules.SiteRecipe(rule, rules.Exact(), likelihood), holes, rules.Gaussians(mean, cov), sites
+        )
         assert energy[1] == energy[5] == 0.0
         assert np.isfinite(energy).all()
-        update = rules.local_update(rule, policy, likelihood, holes, mean, cov, sites, memory, damping=0.5)
-        part = rules.local_update(
-            rule, policy, likelihood, Y[seen], mean[seen], cov[seen], kept, memory_kept, damping=0.5
+        update = rules.update_sites(
+            rules.SiteRecipe(rule, policy, likelihood), holes, rules.Gaussians(mean, cov), sites, memory, damping=0.5
+        )
+        part = rules.update_sites(
+            rules.SiteRecipe(rule, policy, likelihood),
+            Y[seen],
+            rules.Gaussians(mean[seen], cov[seen]),
+            kept,
+            memory_kept,
+            damping=0.5,
         )
         sites, memory, kept, memory_kept = update.sites, update.memory, part.sites, part.memory
         for a, b in zip(sites, kept, strict=True):
             np.testing.assert_allclose(a[seen], b, rtol=1e-12, atol=1e-13)
             assert not a[[1, 5]].any()
-    nothing = rules.local_update(rule, policy, likelihood, np.full_like(Y, np.nan), mean, cov, sites)
+    nothing = rules.update_sites(
+        rules.SiteRecipe(rule, policy, likelihood), np.full_like(Y, np.nan), rules.Gaussians(mean, cov), sites
+    )
     assert not nothing.sites.precision.any()
 
 
 def test_non_positive_sites_are_reported_and_left_alone():
     likelihood = lk.StudentT(df=3.0, scale=0.5)
     y, mean, cov = np.array([[0.1], [9.0], [0.2], [-7.0]]), np.zeros((4, 1)), np.full((4, 1, 1), 0.1)
-    update = rules.local_update(rules.Newton(), rules.Exact(), likelihood, y, mean, cov, blank(4, 1))
+    update = rules.update_sites(
+        rules.SiteRecipe(rules.Newton(), rules.Exact(), likelihood), y, rules.Gaussians(mean, cov), blank(4, 1)
+    )
     assert (update.non_positive, update.first_non_positive) == (2, 1)
     assert update.sites.precision[1, 0, 0] == pytest.approx(-likelihood.derivatives(9.0, 0.0)[1])
     holes = np.concatenate([[[np.nan]], y])
     mean, cov = np.zeros((5, 1)), np.full((5, 1, 1), 0.1)
-    update = rules.local_update(rules.Newton(), rules.Exact(), likelihood, holes, mean, cov, blank(5, 1))
+    update = rules.update_sites(
+        rules.SiteRecipe(rules.Newton(), rules.Exact(), likelihood), holes, rules.Gaussians(mean, cov), blank(5, 1)
+    )
     assert (update.non_positive, update.first_non_positive) == (2, 2)
 
 
@@ -320,8 +355,13 @@ def test_ep_refuses_nodes_that_are_too_coarse():
     Y, mean = np.array([[0.3], [2.0]]), np.array([[0.0, 0.5], [0.0, -4.0]])
     cov = np.stack([0.05 * np.eye(2), np.eye(2)])
     with pytest.raises(ValueError, match=r"rule='ep': the cubature of Heterosc.* row 1 of .*too sharp"):
-        rules.local_update(
-            rules.EP(), rules.Heuristic(), likelihood, Y, mean, cov, blank(2, 2), cubature=GaussHermite(20)
+        rules.update_sites(
+            rules.SiteRecipe(rules.EP(), rules.Heuristic(), likelihood, GaussHermite(20)),
+            Y,
+            rules.Gaussians(mean, cov),
+            blank(2, 2),
         )
-    fine = rules.local_update(rules.EP(), rules.Heuristic(), likelihood, Y, mean, cov, blank(2, 2))
+    fine = rules.update_sites(
+        rules.SiteRecipe(rules.EP(), rules.Heuristic(), likelihood), Y, rules.Gaussians(mean, cov), blank(2, 2)
+    )
     assert np.isfinite(fine.sites.shift).all()

@@ -10,14 +10,13 @@ from __future__ import annotations
 import numpy as np
 
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
-from gaussfold.likelihoods.one_latent import OneLatent
 from gaussfold.linalg.small import symmetrised
 from gaussfold.types import Array
 
 
 def is_summed(model: VectorLikelihood, cubature: AnyCubature) -> bool:
     """Whether this likelihood's expectations are cubature sums; those of one latent are integrated otherwise."""
-    return cubature is not None or not isinstance(model, OneLatent)
+    return cubature is not None or model.one_latent is None
 
 
 def summed_slopes(

@@ -17,11 +17,11 @@ from scipy.optimize import minimize
 
 from gaussfold.checks import one_of
 from gaussfold.gp import hyper
-from gaussfold.gp.local import Local, likelihood_cavity, settled_slopes, slopes
 from gaussfold.gp.progress import Progress
+from gaussfold.gp.site_updates import likelihood_cavity, settled_slopes, slopes
 from gaussfold.gp.sparse import SparsePrior
 from gaussfold.likelihoods import Gaussian
-from gaussfold.rules import EP, VI, Exact, local_energy
+from gaussfold.rules import VI, Exact, Gaussians, SiteRecipe, likelihood_energy
 from gaussfold.types import Array
 
 if TYPE_CHECKING:
@@ -54,26 +54,27 @@ class Gradient(NamedTuple):
 
 def energy_gradient(model: GaussianProcess, *, settled: bool = False) -> Gradient:
     """The energy's gradient at fixed sites; ``settled`` says that the sites are stationary, which saves a pass."""
-    local = model._local
+    recipe = model.recipe
     now = model.marginals_
-    chain = settled_slopes(local, now, model.sites_) if settled else None
+    chain = settled_slopes(recipe, now, model.sites_) if settled else None
     if chain is None and not (settled and now.inner is now.cov):
-        chain = slopes(local, model.Y_, now, model.sites_)
+        chain = slopes(recipe, model.Y_, now, model.sites_)
     found = model.prior_.gradient(model.sites_, chain)
     names = hyper.parameters(model.covariances, model.likelihood)
-    by_likelihood = _likelihood_gradient(model, local)
+    by_likelihood = _likelihood_gradient(model, recipe)
     values = [*found.log_parameters.tolist(), *by_likelihood.values()]
     return Gradient(dict(zip(names, values, strict=True)), found.inducing)
 
 
-def _likelihood_gradient(model: GaussianProcess, local: Local) -> dict[str, float]:
+def _likelihood_gradient(model: GaussianProcess, recipe: SiteRecipe) -> dict[str, float]:
     """``-∂/∂log φ`` of the likelihood's share at fixed marginals, by a five-point difference (error about 1e-12)."""
-    cavity = likelihood_cavity(local, model.marginals_, model.sites_)
+    cavity = likelihood_cavity(recipe, model.marginals_, model.sites_)
     now = model.marginals_
 
     def share(name: str, factor: float) -> float:
         _, changed = hyper.replaced(model.covariances, model.likelihood, {name: values[name] * factor})
-        value = local_energy(local.rule, changed, model.Y_, now.mean, now.cov, model.sites_, local.cubature, cavity)
+        other = SiteRecipe(recipe.rule, recipe.curvature, changed, recipe.cubature)
+        value = likelihood_energy(other, model.Y_, Gaussians(now.mean, now.cov), model.sites_, cavity)
         return -float(value.sum())
 
     values = {f"likelihood.{k}": v for k, v in hyper.likelihood_parameters(model.likelihood).items()}
@@ -103,10 +104,9 @@ class _Problem:
         if not self.names and not self.moves_inducing:
             msg = f"fixed={list(fixed)!r} leaves nothing to learn; free at least one hyperparameter"
             raise ValueError(msg)
-        self.local = model._local
+        self.recipe = model.recipe
         if isinstance(model.likelihood, Gaussian):  # all rules agree, and the variational energy is stationary
-            self.local = self.local._replace(rule=VI(), curvature=Exact())
-        self.is_profile = isinstance(self.local.rule, VI | EP) and isinstance(self.local.curvature, Exact)
+            self.recipe = SiteRecipe(VI(), Exact(), model.likelihood, model.cubature)
         self.evaluations = 0
 
     def get(self) -> Array:
@@ -170,9 +170,9 @@ def learn(
         raise ValueError(msg)
     problem = _Problem(model, fixed, learn_inducing)
     rule, curvature = model.rule, model.curvature
-    model.rule, model.curvature = problem.local.rule, problem.local.curvature
+    model.rule, model.curvature = problem.recipe.rule, problem.recipe.curvature
     try:
-        if problem.is_profile:
+        if problem.recipe.is_stationary:
             return _profile(problem, max_iter)
         return _alternate(problem, max_iter)
     finally:

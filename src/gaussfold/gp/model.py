@@ -13,15 +13,15 @@ from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.damping import Damping
 from gaussfold.gp.dense import DensePrior
 from gaussfold.gp.learning import Gradient, Learned, energy_gradient, learn
-from gaussfold.gp.local import Local, energy, visit
 from gaussfold.gp.markov import MarkovPrior
 from gaussfold.gp.online import Online
 from gaussfold.gp.priors import Marginals
 from gaussfold.gp.progress import Progress
+from gaussfold.gp.site_updates import energy, update_sites
 from gaussfold.gp.sparse import SparsePrior
 from gaussfold.gp.stochastic import fit_in_batches
 from gaussfold.likelihoods import as_vector
-from gaussfold.rules import VI, Exact, check_pair, resolve_curvature, resolve_local
+from gaussfold.rules import SiteRecipe, check_pair, resolve_curvature, resolve_local
 from gaussfold.types import Array, ArrayLike, Sites
 
 
@@ -146,8 +146,9 @@ class GaussianProcess:
     # Fitting
 
     @property
-    def _local(self) -> Local:
-        return Local(self.rule, self.curvature, self.likelihood, self.cubature)
+    def recipe(self) -> SiteRecipe:
+        """What decides how a site is made: rule, curvature, likelihood and cubature."""
+        return SiteRecipe(self.rule, self.curvature, self.likelihood, self.cubature)
 
     def fit(self, X: ArrayLike, Y: ArrayLike, *, iterations: int | None = None) -> Self:
         """Forget what was, and iterate until the energy settles (or for exactly ``iterations``).
@@ -219,12 +220,12 @@ class GaussianProcess:
 
     def adaptive_damping(self, *, adapts: bool = True) -> Damping:
         """Return the step's length, to be shortened where the rule descends on the energy."""
-        return Damping(self.damping, adapts=adapts and isinstance(self.rule, VI) and isinstance(self.curvature, Exact))
+        return Damping(self.damping, adapts=adapts and self.recipe.descends)
 
     def step(self, damping: float | None = None) -> tuple[int, int]:
         """One iteration: sites by (9), then the posterior; returns the number of non-positive sites, and the first."""
         damping = self.damping if damping is None else damping
-        update = visit(self._local, self.Y_, self.marginals_, self.sites_, self._memory, damping)
+        update = update_sites(self.recipe, self.Y_, self.marginals_, self.sites_, self._memory, damping)
         marginals = self.prior_.update(update.sites)
         self.sites_, self._memory, self.marginals_ = update.sites, update.memory, marginals
         return update.non_positive, update.first_non_positive
@@ -240,7 +241,7 @@ class GaussianProcess:
         self._fitted()
         if self.batch_size is not None:
             return self.result_.energy
-        return energy(self._local, self.Y_, self.marginals_, self.sites_)
+        return energy(self.recipe, self.Y_, self.marginals_, self.sites_)
 
     def _prior_at(self, X: Array) -> DensePrior | SparsePrior | MarkovPrior:
         if self.structure == "markov":

@@ -13,9 +13,11 @@ import numpy as np
 
 from gaussfold.checks import whole
 from gaussfold.gp.chain import Chain, steps_of
-from gaussfold.gp.local import Local, visit
 from gaussfold.gp.markov import MarkovPrior
 from gaussfold.gp.priors import Marginals
+from gaussfold.gp.site_updates import update_sites
+from gaussfold.rules import SiteRecipe
+from gaussfold.rules.bfgs import QuasiNewtonMemory
 from gaussfold.types import Array, Sites
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ class Anchor(NamedTuple):
     cov: Array
 
 
-class Rows(NamedTuple):
+class Points(NamedTuple):
     """Sorted points with their labels and sites."""
 
     times: Array
@@ -39,20 +41,20 @@ class Rows(NamedTuple):
     shift: Array
 
 
-def _cut(rows: Rows, part: slice) -> Rows:
-    return Rows(*(np.array(a[part]) for a in rows))
+def _cut(rows: Points, part: slice) -> Points:
+    return Points(*(np.array(a[part]) for a in rows))
 
 
-def _joined(parts: list[Rows]) -> Rows:
-    return Rows(*(np.concatenate([getattr(part, name) for part in parts]) for name in Rows._fields))
+def _joined(parts: list[Points]) -> Points:
+    return Points(*(np.concatenate([getattr(part, name) for part in parts]) for name in Points._fields))
 
 
 class Online:
     """The state of a stream: what is settled, the window, and the anchor between them."""
 
-    def __init__(self, model: GaussianProcess, window: Rows) -> None:
+    def __init__(self, model: GaussianProcess, window: Points) -> None:
         self._model = model
-        self._settled: list[Rows] = []
+        self._settled: list[Points] = []
         self._window = window
         self._anchor: Anchor | None = None
 
@@ -64,10 +66,10 @@ class Online:
             from gaussfold.likelihoods import as_vector
 
             outputs = as_vector(model.likelihood).outputs
-            empty = Rows(np.empty(0), np.empty((0, outputs)), np.empty((0, D, D)), np.empty((0, D)))
+            empty = Points(np.empty(0), np.empty((0, outputs)), np.empty((0, D, D)), np.empty((0, D)))
             return cls(model, empty)
         order = np.argsort(model.X_[:, 0], kind="stable")
-        return cls(model, Rows(model.X_[order, 0], model.Y_[order], *(a[order] for a in model.sites_)))
+        return cls(model, Points(model.X_[order, 0], model.Y_[order], *(a[order] for a in model.sites_)))
 
     def add(self, X: Array, Y: Array, lag: int, iterations: int) -> None:
         """Absorb new points; all checks are done before anything changes."""
@@ -87,12 +89,12 @@ class Online:
         D = len(model.covariances)
         seen = np.asarray(~np.isnan(Y).all(axis=1))
         start = np.where(seen[:, None, None], model.start_precision * np.eye(D), 0.0)
-        new = Rows(X[:, 0], Y, start, np.zeros((len(X), D)))
+        new = Points(X[:, 0], Y, start, np.zeros((len(X), D)))
         anchor = self._anchor if first == 0 else self._filtered(first)
         window = _joined([_cut(self._window, slice(first, None)), new])
         order = np.argsort(window.times, kind="stable")
-        window = Rows(*(a[order] for a in window))
-        sites = self._visit(window, anchor, model._local, iterations)
+        window = Points(*(a[order] for a in window))
+        sites = self._updated(window, anchor, model.recipe, iterations)
         if first:
             self._settled.append(_cut(self._window, slice(first)))
         self._anchor = anchor
@@ -121,13 +123,14 @@ class Online:
         state = chain.state(self._window.precision, self._window.shift, first - 1)
         return Anchor(float(self._window.times[first - 1]), *state)
 
-    def _visit(self, window: Rows, anchor: Anchor | None, local: Local, iterations: int) -> Sites:
+    def _updated(self, window: Points, anchor: Anchor | None, recipe: SiteRecipe, iterations: int) -> Sites:
         chain = self._chain(window.times, anchor)
         sites = Sites(window.precision, window.shift)
-        memory: object = None
+        memory: QuasiNewtonMemory | None = None
         for _ in range(iterations):
             mean, cov, *_ = chain.posterior(*sites)
-            update = visit(local, window.labels, Marginals(mean, cov, cov, 0.0), sites, memory, self._model.damping)
+            now = Marginals(mean, cov, cov, 0.0)
+            update = update_sites(recipe, window.labels, now, sites, memory, self._model.damping)
             sites, memory = update.sites, update.memory
         chain.posterior(*sites)  # refuses sites that leave no posterior, before they are kept
         return sites
@@ -139,7 +142,9 @@ class Online:
             self.write_back()
             return self._model.prior_.predict(self._model.sites_, X)  # type: ignore[no-any-return]
         D = window.shift.shape[1]
-        blank = Rows(X[:, 0], np.empty((count, window.labels.shape[1])), np.zeros((count, D, D)), np.zeros((count, D)))
+        blank = Points(
+            X[:, 0], np.empty((count, window.labels.shape[1])), np.zeros((count, D, D)), np.zeros((count, D))
+        )
         both = _joined([window, blank])
         order = np.argsort(both.times, kind="stable")
         chain = self._chain(both.times[order], self._anchor)

@@ -12,6 +12,7 @@ from gaussfold.expectations.cubature import Cubature
 from gaussfold.likelihoods import normal
 from gaussfold.likelihoods.normal import NormalMoments
 from gaussfold.linalg.small import inverse, lower_roots, symmetrised
+from gaussfold.protocols import Likelihood
 from gaussfold.types import Array, ArrayLike
 
 BLOCK = 1 << 19
@@ -64,6 +65,11 @@ class VectorLikelihood:
     labels: ClassVar[str] = "finite numbers"
     remedy: ClassVar[str] = "drop or correct such rows"
 
+    @property
+    def one_latent(self) -> Likelihood | None:
+        """The likelihood of a single latent that this one stands for; None if it has several, or expects by itself."""
+        return None
+
     # What a subclass says.
 
     def log_prob(self, Y: ArrayLike, F: ArrayLike) -> Array:
@@ -88,6 +94,13 @@ class VectorLikelihood:
 
     def closed_regression(self, mean: Array, cov: Array) -> tuple[NormalMoments, Array] | None:  # noqa: ARG002
         """The affine fit of :func:`gaussfold.likelihoods.regression.regress` without nodes; None: there is none."""
+        return None
+
+    def compiled_site(
+        self, code: int, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None
+    ) -> tuple[Array, Array] | None:
+        """What the engine's rule of that code says of every row: gradient and curvature; None if it does not know."""
+        del code, Y, mean, cov, cubature
         return None
 
     def response(self, Y: Array) -> Array:

@@ -112,9 +112,16 @@ class OneLatent(VectorLikelihood):
             first, second = np.where(missing, 0.0, first), np.where(missing, 0.0, second)
         return first[:, None], second[:, None, None]
 
-    def compiled_site(self, code: int, Y: Array, mean: Array, cov: Array) -> tuple[Array, Array] | None:
+    @property
+    def one_latent(self) -> Likelihood:
+        """The scalar likelihood."""
+        return self.scalar
+
+    def compiled_site(
+        self, code: int, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None
+    ) -> tuple[Array, Array] | None:
         """What the engine's rule of that code says of every row: gradient and curvature; None if it does not know."""
-        if self.scalar.kernel is None:
+        if cubature is not None or self.scalar.kernel is None:
             return None
         engine = import_module("gaussfold.engine.arrays.over_arrays")
         y, latent = np.ascontiguousarray(Y[:, 0]), _scalar(mean, cov)

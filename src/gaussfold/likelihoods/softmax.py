@@ -24,7 +24,7 @@ class Softmax(VectorLikelihood):
     Parameters
     ----------
     classes
-        K ≥ 2.
+        K ≥ 2; None where the latents say how many there are (the outputs of a network).
 
     Examples
     --------
@@ -32,28 +32,33 @@ class Softmax(VectorLikelihood):
     array([-0.6803])
     """
 
-    classes: int
+    classes: int | None = None
     outputs: ClassVar[int] = 1
     log_concave: ClassVar[bool] = True
     labels: ClassVar[str] = "class numbers 0, 1, .., K-1"
     remedy: ClassVar[str] = "number the classes from 0, and give classes=K"
 
     def __post_init__(self) -> None:
-        whole("classes", self.classes, least=2, owner="Softmax")
+        if self.classes is not None:
+            whole("classes", self.classes, least=2, owner="Softmax")
 
     @property
     def latents(self) -> int:  # type: ignore[override]
         """K."""
+        if self.classes is None:
+            msg = "Softmax(): the number of classes is not known; give it, as in Softmax(classes=3)"
+            raise ValueError(msg)
         return int(self.classes)
 
     @property
     def responses(self) -> int:  # type: ignore[override]
         """K - 1 indicators."""
-        return int(self.classes) - 1
+        return self.latents - 1
 
     def explains(self, Y: Array) -> np.ndarray:
         """``y = 0, 1, .., K-1``."""
-        return np.asarray((Y >= 0.0) & (self.classes - 1 >= Y) & (np.floor(Y) == Y))
+        below = np.inf if self.classes is None else self.classes
+        return np.asarray((Y >= 0.0) & (below > Y) & (np.floor(Y) == Y))
 
     def response(self, Y: Array) -> Array:
         """Indicators of the first K - 1 classes; NaN if the label is missing."""
@@ -63,18 +68,18 @@ class Softmax(VectorLikelihood):
     def log_prob(self, Y: ArrayLike, F: ArrayLike) -> Array:
         """``f_y - log Σ exp(f_j)``; 0 where y is missing."""
         Y, F = np.asarray(Y, dtype=float), np.asarray(F, dtype=float)
-        hit, missing = self._hit(Y)
+        hit, missing = _hit(Y, F.shape[-1])
         value = (hit * F).sum(axis=-1) - scipy.special.logsumexp(F, axis=-1)
         return np.asarray(np.where(missing, 0.0, value))
 
     def derivatives(self, Y: ArrayLike, F: ArrayLike) -> tuple[Array, Array]:
         """``e_y - p`` and ``pp' - diag(p)``; 0 where y is missing."""
         Y, F = np.asarray(Y, dtype=float), np.asarray(F, dtype=float)
-        hit, missing = self._hit(Y)
+        hit, missing = _hit(Y, F.shape[-1])
         p = self._probabilities(F)
         first = np.where(missing[..., None], 0.0, hit - p)
         second = np.where(missing[..., None, None], 0.0, -_spread(p))
-        return np.asarray(first), np.asarray(np.broadcast_to(second, (*first.shape, self.classes)))
+        return np.asarray(first), np.asarray(np.broadcast_to(second, (*first.shape, F.shape[-1])))
 
     def conditional(self, F: ArrayLike) -> NormalMoments:
         """``p`` and ``diag(p) - pp'`` without the last class."""
@@ -89,7 +94,7 @@ class Softmax(VectorLikelihood):
     def conditional_curvatures(self, F: ArrayLike) -> NormalMoments:
         """First and second derivatives of ``p`` and ``diag(p) - pp'``."""
         p = self._probabilities(np.asarray(F, dtype=float))
-        eye = np.eye(self.classes)
+        eye = np.eye(p.shape[-1])
         slope = _spread(p)  # ∂p_i/∂f_k
         away = eye - p[..., None, :]  # δ_ik - p_k
         bend = slope[..., :, :, None] * away[..., :, None, :] - p[..., :, None, None] * slope[..., None, :, :]
@@ -106,8 +111,10 @@ class Softmax(VectorLikelihood):
     def _probabilities(self, F: Array) -> Array:
         return np.asarray(np.exp(F - scipy.special.logsumexp(F, axis=-1, keepdims=True)))
 
-    def _hit(self, Y: Array) -> tuple[Array, np.ndarray]:
-        return (np.arange(self.classes) == Y).astype(float), np.isnan(Y[..., 0])
+
+def _hit(Y: Array, classes: int) -> tuple[Array, np.ndarray]:
+    """Which class each label is, and which labels are missing."""
+    return (np.arange(classes) == Y).astype(float), np.isnan(Y[..., 0])
 
 
 def _spread(p: Array) -> Array:

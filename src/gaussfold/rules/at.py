@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from gaussfold.checks import one_of
+from gaussfold.rules.implicit import Look, after, implicit_site
 
 
 @dataclass(frozen=True)
@@ -14,6 +15,12 @@ class Prior:
 
     name: ClassVar[str] = "prior"
     code: ClassVar[int] = 0
+    is_implicit: ClassVar[bool] = False
+
+    def site(self, look: Look, m0: float, v0: float) -> tuple[float, float]:
+        """Precision and shift of the site made there, when the marginal before is N(m0, v0)."""
+        gradient, curvature = look(m0, v0)
+        return -curvature, gradient - curvature * m0
 
 
 @dataclass(frozen=True)
@@ -22,6 +29,11 @@ class Posterior:
 
     name: ClassVar[str] = "posterior"
     code: ClassVar[int] = 1
+    is_implicit: ClassVar[bool] = True
+
+    def site(self, look: Look, m0: float, v0: float) -> tuple[float, float]:
+        """Precision and shift of the site that the rule makes at the very belief it leads to."""
+        return implicit_site(look, m0, v0)
 
 
 @dataclass(frozen=True)
@@ -39,6 +51,7 @@ class Extragradient:
 
     form: str = "natural"
     name: ClassVar[str] = "extragradient"
+    is_implicit: ClassVar[bool] = False
     _CODES: ClassVar[dict[str, int]] = {"natural": 2, "printed": 3, "mean-only": 4}
 
     def __post_init__(self) -> None:
@@ -48,6 +61,16 @@ class Extragradient:
     def code(self) -> int:
         """How the engine knows it."""
         return self._CODES[self.form]
+
+    def site(self, look: Look, m0: float, v0: float) -> tuple[float, float]:
+        """Precision and shift by the trial belief's site, in the form asked for: lrvga (137)-(143)."""
+        gradient, curvature = look(m0, v0)
+        m1, v1 = after(-curvature, gradient - curvature * m0, m0, v0)
+        gradient_there, curvature_there = look(m1, v1)
+        if self.form == "natural":
+            return -curvature_there, gradient_there - curvature_there * m1
+        kept = curvature_there if self.form == "printed" else curvature
+        return -kept, gradient_there - kept * m0
 
 
 At: TypeAlias = Prior | Posterior | Extragradient

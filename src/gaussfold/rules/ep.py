@@ -9,14 +9,15 @@ import numpy as np
 
 from gaussfold.checks import between
 from gaussfold.expectations.tilted import tilted
-from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
+from gaussfold.likelihoods.chained import VectorLikelihood
 from gaussfold.linalg.small import inverse, lower_roots, smallest_eigenvalues, symmetrised
 from gaussfold.protocols import Likelihood
+from gaussfold.rules.base import StreamRule, View
 from gaussfold.types import Array, ArrayLike, Moments, Site, VectorSite
 
 
 @dataclass(frozen=True)
-class EP:
+class EP(StreamRule):
     """Power EP on a cavity N(m, v): bayes-newton (22).
 
     With L = (1/α) log E p(y|f)^α and R = 1/(1 + α v L''): J = R L', H = R L''. alpha = 1 is assumed density
@@ -31,6 +32,10 @@ class EP:
     alpha: float = 1.0
     name: ClassVar[str] = "ep"
     code: ClassVar[int] = 3
+    curvatures: ClassVar[tuple[str, ...]] = ("exact", "heuristic", "quasi-newton", "riemannian")
+    looks_at_cavity: ClassVar[bool] = True
+    energy_over_cavity: ClassVar[bool] = True
+    is_stationary: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         between("alpha", self.alpha, 0, 1, "(]", remedy="1 is EP, and for the limit 0 use rule='vi'")
@@ -41,31 +46,26 @@ class EP:
         shrink = 1.0 / (1.0 + np.asarray(moments.variance) * hessian)
         return Site(shrink * gradient / self.alpha, shrink * hessian / self.alpha)
 
-    def site_several(
-        self, likelihood: VectorLikelihood, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None
-    ) -> VectorSite:
+    def site_several(self, view: View) -> VectorSite:
         """The same on f in R^D, looking at the cavity: J = R ∇L (at its mean), H = R ∇²L, R = (I + α ∇²L C)⁻¹."""
-        _, gradient, hessian = likelihood.tilted(Y, mean, cov, self.alpha, cubature)
-        _refuse_negative_variance(likelihood, hessian, cov)
-        return self.scaled(gradient / self.alpha, hessian / self.alpha, cov)
+        _, gradient, hessian = view.likelihood.tilted(view.Y, view.mean, view.cov, self.alpha, view.cubature)
+        _refuse_negative_variance(view.likelihood, hessian, view.cov)
+        return through_cavity(VectorSite(gradient / self.alpha, hessian / self.alpha), view.cov, self.alpha)
 
-    def scaled(self, gradient: Array, hessian: Array, cov: Array) -> VectorSite:
-        """From the derivatives of L at a cavity of covariance C to the site: multiply by R."""
-        R = inverse(np.eye(cov.shape[-1]) + self.alpha * hessian @ cov)
-        return VectorSite((R @ gradient[..., None])[..., 0], symmetrised(R @ hessian))
-
-    def slopes_several(
-        self, likelihood: VectorLikelihood, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None
-    ) -> tuple[Array, Array]:
+    def slopes_several(self, view: View) -> tuple[Array, Array]:
         """∇L in the mean and in the covariance of the cavity: (53)."""
-        gradient, by_cov = likelihood.tilted_slopes(Y, mean, cov, self.alpha, cubature)
+        gradient, by_cov = view.likelihood.tilted_slopes(view.Y, view.mean, view.cov, self.alpha, view.cubature)
         return gradient / self.alpha, by_cov / self.alpha
 
-    def energy_several(
-        self, likelihood: VectorLikelihood, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None
-    ) -> Array:
+    def energy_several(self, view: View) -> Array:
         """``(1/α) log E p^α`` over the cavity: the first term of (27)."""
-        return likelihood.log_predictive(Y, mean, cov, cubature, alpha=self.alpha) / self.alpha
+        return view.likelihood.log_predictive(*view[1:], alpha=self.alpha) / self.alpha
+
+
+def through_cavity(target: VectorSite, cov: Array, alpha: float) -> VectorSite:
+    """From the derivatives of L at a cavity of covariance C to the site: multiply by R = (I + α ∇²L C)⁻¹."""
+    R = inverse(np.eye(cov.shape[-1]) + alpha * target.curvature @ cov)
+    return VectorSite((R @ target.gradient[..., None])[..., 0], symmetrised(R @ target.curvature))
 
 
 def _refuse_negative_variance(likelihood: VectorLikelihood, hessian: Array, cov: Array) -> None:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
-from gaussfold.likelihoods.one_latent import OneLatent
 from gaussfold.protocols import Likelihood
+from gaussfold.rules.base import StreamRule, View
 from gaussfold.types import Array, ArrayLike, Moments, Site, VectorSite
 
 
 @dataclass(frozen=True)
-class Quadratic:
+class Quadratic(StreamRule):
     """The quadratic lower bound that is tightest in expectation under N(m, v): rvga (82)-(90).
 
     Where one exists: Gaussian (itself), Bernoulli logit and negative binomial (Jaakkola-Jordan), Bernoulli probit
@@ -21,7 +20,7 @@ class Quadratic:
 
     name: ClassVar[str] = "quadratic"
     code: ClassVar[int] = 5
-    alpha: ClassVar[float] = 1.0
+    needs_bound: ClassVar[bool] = True
 
     def site(self, likelihood: Likelihood, y: ArrayLike, moments: Moments) -> Site:
         """Ask the likelihood for its bound."""
@@ -31,23 +30,15 @@ class Quadratic:
             raise ValueError(msg)
         return Site(*bound(y, moments))
 
-    def site_several(
-        self,
-        likelihood: VectorLikelihood,
-        Y: Array,
-        mean: Array,
-        cov: Array,
-        cubature: AnyCubature = None,  # noqa: ARG002
-    ) -> VectorSite:
+    def site_several(self, view: View) -> VectorSite:
         """Defined for one latent only."""
-        if not isinstance(likelihood, OneLatent):
-            msg = f"rule='quadratic': {likelihood} has several latents and no quadratic bound; use rule='vi'"
-            raise ValueError(msg)  # noqa: TRY004
-        first, second = self.site(likelihood.scalar, Y[:, 0], Moments(mean[:, 0], cov[:, 0, 0]))
+        scalar = view.likelihood.one_latent
+        if scalar is None:
+            msg = f"rule='quadratic': {view.likelihood} has several latents and no quadratic bound; use rule='vi'"
+            raise ValueError(msg)
+        first, second = self.site(scalar, view.Y[:, 0], Moments(view.mean[:, 0], view.cov[:, 0, 0]))
         return VectorSite(first[:, None], second[:, None, None])
 
-    def energy_several(
-        self, likelihood: VectorLikelihood, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None
-    ) -> Array:
+    def energy_several(self, view: View) -> Array:
         """``E log p``: a site from any rule has a variational energy (16)."""
-        return likelihood.expected_log_prob(Y, mean, cov, cubature)
+        return view.likelihood.expected_log_prob(*view[1:])

@@ -7,16 +7,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.likelihoods.normal import NormalMoments, keep_observed
 from gaussfold.likelihoods.one_latent import conditional_derivatives
 from gaussfold.linalg.small import inverse, symmetrised
 from gaussfold.protocols import Likelihood
+from gaussfold.rules.base import StreamRule, View
 from gaussfold.types import Array, ArrayLike, Moments, Site, VectorSite
 
 
 @dataclass(frozen=True)
-class Taylor:
+class Taylor(StreamRule):
     """y ≈ h(m) + h'(m)(f - m) with noise Var[y|m]: bayes-newton (32), rvga (44)-(48), (81).
 
     J = h'(y - h)/R, H = -h'²/R with h = E[y|f], R = Var[y|f] at f = m. For an exponential family J = l'(m), and H is
@@ -25,7 +25,9 @@ class Taylor:
 
     name: ClassVar[str] = "taylor"
     code: ClassVar[int] = 1
-    alpha: ClassVar[float] = 1.0
+    curvatures: ClassVar[tuple[str, ...]] = ("exact", "heuristic", "gauss-newton")
+    looks_at_mean: ClassVar[bool] = True
+    linearises: ClassVar[bool] = True
 
     def site(self, likelihood: Likelihood, y: ArrayLike, moments: Moments) -> Site:
         """Look at the mean only."""
@@ -34,27 +36,13 @@ class Taylor:
         slope = conditional_derivatives(likelihood, m)[0].mean
         return Site(slope * (np.asarray(y) - h) / noise, -(slope**2) / noise)
 
-    def site_several(
-        self,
-        likelihood: VectorLikelihood,
-        Y: Array,
-        mean: Array,
-        cov: Array,  # noqa: ARG002  a rule is given the whole marginal; this one looks at its mean
-        cubature: AnyCubature = None,  # noqa: ARG002
-    ) -> VectorSite:
+    def site_several(self, view: View) -> VectorSite:
         """The same on f in R^D: J = ν'ᵀ Σ⁻¹ (y - ν), H = -ν'ᵀ Σ⁻¹ ν'."""
-        return linear_site(likelihood.response(Y), likelihood.conditional_slopes(mean))
+        return linear_site(view.likelihood.response(view.Y), view.likelihood.conditional_slopes(view.mean))
 
-    def energy_several(
-        self,
-        likelihood: VectorLikelihood,
-        Y: Array,
-        mean: Array,
-        cov: Array,  # noqa: ARG002
-        cubature: AnyCubature = None,  # noqa: ARG002
-    ) -> Array:
+    def energy_several(self, view: View) -> Array:
         """``log p`` at the mean: the first term of (17), §4.3.2."""
-        return likelihood.log_prob(Y, mean)
+        return view.likelihood.log_prob(view.Y, view.mean)
 
 
 def linear_site(responses: Array, moments: NormalMoments) -> VectorSite:

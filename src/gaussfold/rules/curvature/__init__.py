@@ -1,0 +1,60 @@
+"""Which curvature a rule's site carries: the target's own Hessian, or one that is sure to be negative semi-definite.
+
+A policy asks a rule for what it needs (its site, its Gauss-Newton site or its slopes) and returns the site to use, with
+whatever it must remember: one policy, one file. bayes-newton §4.5.1 and §5-7.
+"""
+
+from __future__ import annotations
+
+from gaussfold.rules.base import SiteRule
+from gaussfold.rules.catalogue import SITE_RULES
+from gaussfold.rules.curvature.base import Curvature, Target
+from gaussfold.rules.curvature.exact import Exact
+from gaussfold.rules.curvature.gauss_newton import GaussNewton
+from gaussfold.rules.curvature.heuristic import Heuristic
+from gaussfold.rules.curvature.quasi_newton import QuasiNewton
+from gaussfold.rules.curvature.riemannian import Riemannian
+
+__all__ = [
+    "Curvature",
+    "Exact",
+    "GaussNewton",
+    "Heuristic",
+    "QuasiNewton",
+    "Riemannian",
+    "Target",
+    "check_pair",
+    "resolve_curvature",
+]
+
+_NAMES: dict[str, Curvature] = {
+    policy.name: policy for policy in (Exact(), Heuristic(), GaussNewton(), QuasiNewton(), Riemannian())
+}
+
+
+def resolve_curvature(curvature: str | Curvature) -> Curvature:
+    """A policy by name or as an object.
+
+    Examples
+    --------
+    >>> resolve_curvature("gauss-newton")
+    GaussNewton()
+    """
+    if isinstance(curvature, Curvature):
+        return curvature
+    if isinstance(curvature, str) and curvature in _NAMES:
+        return _NAMES[curvature]
+    allowed = ", ".join(map(repr, _NAMES))
+    msg = f"curvature={curvature!r}: allowed are {allowed}, or an object from gaussfold.rules.curvature"
+    raise ValueError(msg)
+
+
+def check_pair(rule: SiteRule, curvature: Curvature) -> None:
+    """Refuse a rule and a curvature that the paper does not define together, and say which ones it does."""
+    if curvature.name not in rule.curvatures:
+        fitting = [other.name for other in SITE_RULES.values() if curvature.name in other.curvatures]
+        msg = (
+            f"curvature={curvature.name!r} is not defined for rule={rule.name!r}; it is for "
+            f"{', '.join(map(repr, fitting))}, and rule={rule.name!r} goes with {', '.join(map(repr, rule.curvatures))}"
+        )
+        raise ValueError(msg)
