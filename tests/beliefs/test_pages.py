@@ -75,7 +75,7 @@ from gaussfold.cli.setting import Setting
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.reading import Reading
 from gaussfold.cli.summary import summarise
-from gaussfold.cli.inspection import describe
+from gaussfold.cli.commands.inspect import describe
 from gaussfold.store import load, save
 
 bits, dtype, rows, path, step = int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4], sys.argv[5]

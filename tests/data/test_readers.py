@@ -6,9 +6,10 @@ import threading
 import numpy as np
 import pytest
 
+from gaussfold.data.formats import format_of_bytes, format_of_name
 from gaussfold.data.messages import BadRecordError, DataError
 from gaussfold.data.readers import Stream
-from gaussfold.data.reading import Reading, Roles, format_of_bytes, format_of_name
+from gaussfold.data.reading import Reading, Roles
 from gaussfold.data.sources import expand
 from tests.cli.helpers import ENVIRONMENT, Input
 

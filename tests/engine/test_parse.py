@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gaussfold.data import formats
+from gaussfold.data.intake import Intake
 from gaussfold.data.messages import BadRecordError, DataError
 from gaussfold.data.reading import Reading, Roles
 from gaussfold.data.sources import Source
-from gaussfold.data.text import TextReader
 from tests.reference import parsers
 
 BITS = 9
@@ -21,14 +22,14 @@ FOLDER = Path(tempfile.mkdtemp())
 def read(raw, kind, *, chunk_bytes=1 << 16, max_bad=0, roles=None, **reading):
     path = FOLDER / "input"
     path.write_bytes(raw)
-    reader = TextReader(
-        Reading(bits=BITS, **reading), roles, max_bad=max_bad, chunk_bytes=chunk_bytes, tags=True, ring=3
+    intake = Intake(
+        Reading(bits=BITS, **reading), roles or Roles(), max_bad=max_bad, chunk_bytes=chunk_bytes, tags=True, ring=3
     )
     rows = []
     with Source(str(path)) as source:
-        for chunk in reader.read(source, kind):
+        for chunk in formats.find(kind).read(source, intake):
             rows += list_rows(chunk)
-    return rows, reader
+    return rows, intake
 
 
 def list_rows(chunk):
@@ -205,9 +206,9 @@ def test_a_bad_record_is_named_and_can_be_skipped(kind, line, words):
 def test_rows_before_a_bad_record_arrive_first():
     path = FOLDER / "bad"
     path.write_bytes(b"1 |a x\n0 |a y\nnonsense\n1 |a z\n")
-    reader = TextReader(Reading(bits=BITS))
+    intake = Intake(Reading(bits=BITS))
     with Source(str(path)) as source:
-        chunks = reader.read(source, "vw")
+        chunks = formats.find("vw").read(source, intake)
         assert next(chunks).label.tolist() == [1.0, 0.0]
         with pytest.raises(BadRecordError, match=r"bad:3: expected"):
             next(chunks)

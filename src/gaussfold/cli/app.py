@@ -34,16 +34,15 @@ def train(
     Prints the progressive log loss (every row is predicted before it is learned). SIGINT and SIGTERM finish
     the current chunk and save.
     """
+    from gaussfold.cli.commands.train import Job
+    from gaussfold.cli.commands.train import train as work
     from gaussfold.cli.setting import DEFAULT_PRIOR, Setting
-    from gaussfold.cli.train import Job
-    from gaussfold.cli.train import train as work
 
     chosen = learning.chosen()
     setting = Setting(**(chosen if "prior_stds" in chosen else DEFAULT_PRIOR | chosen))
     given = {"bits": hashing.bits, "interact": tuple(hashing.interact or ()) or None, "hash": hashing.hash}
     chosen |= {name: value for name, value in given.items() if value is not None}
-    job = Job(source.paths, options.roles_of(source, table), source.skip_bad, run)
-    return work(job, setting, options.reading_of(source, hashing, table), chosen)
+    return work(Job(options.inputs_of(source, hashing, table), run, chosen), setting)
 
 
 @app.command(epilog=HELP)
@@ -58,19 +57,18 @@ def predict(
     tag: options.Tag = None,
 ) -> int:
     """Write the prediction (a probability for clicks), latent mean and standard deviation of every row."""
-    from gaussfold.cli.predict import predict as work
+    from gaussfold.cli.commands.predict import Wanted
+    from gaussfold.cli.commands.predict import predict as work
 
-    roles = options.roles_of(source, options.Table(tag=tag))
-    draw = seed if thompson else None
-    reading = options.reading_of(source)
-    return work(source.paths, model, predictions, output_format, reading, roles, draw, source.skip_bad)
+    inputs = options.inputs_of(source, table=options.Table(tag=tag))
+    return work(inputs, Wanted(model, predictions, output_format, seed if thompson else None))
 
 
 @app.command(epilog=HELP)
 @grouped
 def inspect(model: options.ModelPath, top: options.Top = 10, json: options.Json = False) -> int:
     """Show the heaviest, most certain and most uncertain features (by name with 'train --keep-names')."""
-    from gaussfold.cli.inspection import inspect as work
+    from gaussfold.cli.commands.inspect import inspect as work
 
     return work(model, top, json)
 
@@ -85,10 +83,9 @@ def compare(
     json: options.Json = False,
 ) -> int:
     """Train several settings on one file and show their losses in one table."""
-    from gaussfold.cli.comparison import compare as work
+    from gaussfold.cli.commands.compare import compare as work
 
-    reading = options.reading_of(source, hashing, table)
-    return work(source.paths, setting or (), reading, options.roles_of(source, table), source.skip_bad, json)
+    return work(options.inputs_of(source, hashing, table), setting or (), json)
 
 
 @app.command(epilog=HELP)
@@ -102,11 +99,10 @@ def convert(
     real_labels: options.RealLabels = False,
 ) -> int:
     """Write rows in another format: tables as any, sparse text as vw (by name) or svmlight (by slot)."""
-    from gaussfold.cli.conversion import convert as work
+    from gaussfold.cli.commands.convert import convert as work
 
-    reading = options.reading_of(source, hashing, table, labels="real" if real_labels else "binary")
-    roles = options.roles_of(source, table)
-    return work(source.paths, out, to, reading, roles, source.skip_bad, hashing.bits is not None)
+    inputs = options.inputs_of(source, hashing, table, labels="real" if real_labels else "binary")
+    return work(inputs, out, to, hashing.bits is not None)
 
 
 @app.command(epilog=HELP)
@@ -118,7 +114,7 @@ def demo(
     quiet: options.Quiet = False,
 ) -> int:
     """Generate clicks with a known truth, learn them live, and show loss, regret and calibration."""
-    from gaussfold.cli.demo import demo as work
+    from gaussfold.cli.commands.demo import demo as work
 
     return work(examples, seed, json, quiet)
 

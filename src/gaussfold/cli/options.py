@@ -5,22 +5,29 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
+from gaussfold.data import formats
+
 if TYPE_CHECKING:
-    from gaussfold.data.reading import Reading, Roles
+    from gaussfold.cli.inputs import Inputs
+    from gaussfold.data.reading import Document
 
 _input, _table, _learning, _saving, _output = (
     partial(Option, rich_help_panel=panel) for panel in ("Input", "Tables", "Learning", "Model files", "Output")
 )
-FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow")
+PREDICTION_FORMATS = ("csv", "jsonl", "parquet")
 
 
 def _among(*choices: str) -> Callable[[str], list[str]]:
     """Complete these words in the shell."""
     return lambda incomplete: [choice for choice in choices if choice.startswith(incomplete)]
+
+
+def _one_of(*choices: str) -> str:
+    return f"{', '.join(choices[:-1])} or {choices[-1]}"
 
 
 Json = Annotated[bool, _output("--json", help="End standard output with one line of JSON.")]
@@ -50,13 +57,17 @@ PredictionFormat = Annotated[
     str | None,
     Option(
         "--output-format",
-        help="csv, jsonl or parquet; told by the file's name (csv).",
-        autocompletion=_among("csv", "jsonl", "parquet"),
+        help=f"{_one_of(*PREDICTION_FORMATS)}; told by the file's name (csv).",
+        autocompletion=_among(*PREDICTION_FORMATS),
     ),
 ]
 Target = Annotated[
     str | None,
-    Option("--to", help=f"{', '.join(FORMATS)}; told by the output's name.", autocompletion=_among(*FORMATS)),
+    Option(
+        "--to",
+        help=f"{', '.join(formats.names())}; told by the output's name.",
+        autocompletion=_among(*formats.names()),
+    ),
 ]
 
 
@@ -73,8 +84,8 @@ class Input:
         str | None,
         _input(
             "--format",
-            help="vw, svmlight, csv, tsv, parquet or arrow; told by the name or the first line.",
-            autocompletion=_among(*FORMATS),
+            help=f"{_one_of(*formats.names())}; told by the name or the first line.",
+            autocompletion=_among(*formats.names()),
         ),
     ] = None
     skip_bad: Annotated[
@@ -179,12 +190,12 @@ class Learning:
     ] = None
     float32: Annotated[bool, _learning("--float32", help="Store weights in half the memory.")] = False
 
-    def chosen(self) -> dict[str, Any]:
+    def chosen(self) -> Document:
         """Return what the user gave, as fields of `gaussfold.cli.setting.Setting`."""
         from gaussfold.cli.setting import parse_prior
 
-        given = {name: getattr(self, name) for name in ("likelihood", "noise_std", "coupling", "rule", "forgetting")}
-        given = {name: value for name, value in given.items() if value is not None}
+        names = ("likelihood", "noise_std", "coupling", "rule", "forgetting")
+        given = {name: value for name, value in vars(self).items() if name in names and value is not None}
         return given | parse_prior(self.prior_std or ()) | ({"dtype": "float32"} if self.float32 else {})
 
 
@@ -232,17 +243,18 @@ class Run:
     json: Json = False
 
 
-def reading_of(
+def inputs_of(
     source: Input, hashing: Hashing | None = None, table: Table | None = None, labels: str = "binary"
-) -> Reading:
-    """Return how the rows are to be read."""
+) -> Inputs:
+    """Return what is to be read, and how; lists of columns may be given with commas."""
+    from gaussfold.cli.inputs import Inputs
     from gaussfold.data.interactions import compile_interactions
-    from gaussfold.data.reading import Reading
+    from gaussfold.data.reading import Reading, Roles
 
     hashing, table = hashing or Hashing(), table or Table()
     compile_interactions(hashing.interact or [])
     separator = source.separator
-    return Reading(
+    reading = Reading(
         source.format,
         18 if hashing.bits is None else hashing.bits,
         tuple(hashing.interact or ()),
@@ -251,14 +263,9 @@ def reading_of(
         positive=table.positive,
         hash=hashing.hash or "strings",
     )
-
-
-def roles_of(source: Input, table: Table) -> Roles:
-    """Return what the user says about the columns; lists may be given with commas."""
-    from gaussfold.data.reading import Roles
-
     ignore, numeric, categorical = (
         tuple(part for item in several or [] for part in item.split(","))
         for several in (table.ignore, table.numeric, table.categorical)
     )
-    return Roles(table.label, table.weight, table.tag, ignore, numeric, categorical, source.header)
+    roles = Roles(table.label, table.weight, table.tag, ignore, numeric, categorical, source.header)
+    return Inputs(source.paths, reading, roles, source.skip_bad)

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import importlib
 import io
 import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 import numpy as np
 
 from gaussfold.cli.errors import CANNOT_WRITE, USAGE, Failure
+from gaussfold.cli.options import PREDICTION_FORMATS
 
-FORMATS = ("csv", "jsonl", "parquet")
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+Columns: TypeAlias = "dict[str, np.ndarray | list[str]]"
 _ENDINGS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".parquet": "parquet"}
 
 
@@ -24,8 +30,8 @@ class Writer:
 
     def __init__(self, path: str, kind: str | None = None) -> None:
         self.kind = kind or _ENDINGS.get(Path(path).suffix.lower(), "csv")
-        if self.kind not in FORMATS:
-            msg = f"output-format={self.kind!r}: allowed are {', '.join(FORMATS)}"
+        if self.kind not in PREDICTION_FORMATS:
+            msg = f"output-format={self.kind!r}: allowed are {', '.join(PREDICTION_FORMATS)}"
             raise Failure(msg, USAGE)
         self._header = True
         self._tagged: bool | None = None
@@ -36,12 +42,12 @@ class Writer:
         else:
             self._file = self._stack.enter_context(open_text(path))
 
-    def write_rows(self, columns: dict[str, Any], tags: list[str] | None) -> None:
+    def write_rows(self, columns: Columns, tags: list[str] | None) -> None:
         """Append rows; every call has the same columns; tags are a column if the first rows have any."""
         if self._tagged is None:
             self._tagged = bool(tags and any(tags))
         if self._tagged:
-            columns = {**columns, "tag": tags}
+            columns = {**columns, "tag": tags or []}
         if self._arrow is not None:
             self._arrow.write(columns)
             return
@@ -71,7 +77,7 @@ class ArrowFile:
             msg = f"{kind.capitalize()} cannot be written to standard output; name a file"
             raise Failure(msg, USAGE)
         try:
-            import pyarrow  # noqa: F401
+            importlib.import_module("pyarrow")
         except ImportError as error:
             msg = f"writing {kind} needs pyarrow; pip install 'gaussfold[arrow]'"
             raise Failure(msg, USAGE) from error
@@ -81,17 +87,15 @@ class ArrowFile:
             msg = f"{path}: cannot be written ({error.strerror})"
             raise Failure(msg, CANNOT_WRITE) from error
         self._path, self._kind = path, kind
-        self._writer: Any = None
+        self._writer: pq.ParquetWriter | pa.ipc.RecordBatchFileWriter | None = None
 
-    def write(self, columns: dict[str, Any], numeric: dict[str, bool] | None = None) -> None:
-        """Append columns of values; ``numeric`` says which are numbers where the values may not tell."""
+    def write(self, columns: Columns) -> None:
+        """Append columns of values."""
         import pyarrow as pa
 
-        kinds = {} if numeric is None else {name: pa.float64() if is_ else pa.string() for name, is_ in numeric.items()}
-        arrays = {name: pa.array(values, type=kinds.get(name)) for name, values in columns.items()}
-        self.write_batch(pa.RecordBatch.from_pydict(arrays))
+        self.write_batch(pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in columns.items()}))
 
-    def write_batch(self, batch: Any) -> None:
+    def write_batch(self, batch: pa.RecordBatch) -> None:
         """Append a batch of the same columns as the first, in types that can become the first's."""
         import pyarrow as pa
 
@@ -139,7 +143,7 @@ def standard_output() -> TextIO:
         return sys.stdout
 
 
-def _plain(column: Any) -> list[Any]:
+def _plain(column: np.ndarray | list[str]) -> list[float] | list[str]:
     if isinstance(column, np.ndarray) and column.dtype.kind == "f":
         return [float(f"{value:.9g}") for value in column.tolist()]
     return list(column)

@@ -1,4 +1,4 @@
-"""Saving while and after training: checkpoints that may fail, a last save that tries hard, and signals."""
+"""Model files: opened, saved on the way by checkpoints that may fail, and last by a save that tries hard; signals."""
 
 from __future__ import annotations
 
@@ -10,13 +10,22 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from types import FrameType
 
 from gaussfold.cli.errors import CANNOT_WRITE, Failure, fail
 from gaussfold.cli.model import StreamModel
 from gaussfold.cli.options import Run
 from gaussfold.data.chunks import Chunk
-from gaussfold.store import StoreError, save
+from gaussfold.store import StoreError, load, save
+
+
+def open_model(path: str) -> StreamModel:
+    """Load a model of the command line; anything else is refused by name."""
+    model = load(path)
+    if not isinstance(model, StreamModel):
+        msg = f"{path}: it holds a {type(model).__name__}; the command line needs a model of 'gaussfold train'"
+        raise StoreError(msg)
+    return model
 
 
 class Checkpoints:
@@ -91,9 +100,9 @@ def check_target(path: str | None) -> None:
 def signals(stop: Callable[[], None]) -> Iterator[list[int]]:
     """While inside, SIGINT and SIGTERM call ``stop`` and are noted; a second one takes the usual course."""
     caught: list[int] = []
-    old: dict[int, Any] = {}
+    old: dict[int, Callable[[int, FrameType | None], object] | int | None] = {}
 
-    def handle(number: int, frame: Any) -> None:  # noqa: ARG001
+    def handle(number: int, _frame: FrameType | None) -> None:
         caught.append(number)
         stop()
         for known, handler in old.items():

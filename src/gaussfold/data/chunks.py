@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import scipy
@@ -20,14 +19,14 @@ from gaussfold.engine.text.csr_rows import N_REPORT, Options, Rows, Scratch
 class Chunk:
     """Consecutive rows of a stream."""
 
-    indptr: np.ndarray[Any, Any]
-    indices: np.ndarray[Any, Any]
-    data: np.ndarray[Any, Any]
-    label: np.ndarray[Any, Any]  # NaN: none
-    weight: np.ndarray[Any, Any]
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+    label: np.ndarray  # NaN: none
+    weight: np.ndarray
     width: int
     source: str
-    line: np.ndarray[Any, Any]  # of each row in its source, from 1
+    line: np.ndarray  # of each row in its source, from 1
     tags: list[str] | None = None
     names: list[Named] = field(default_factory=list)  # slots seen for the first time, if names are kept
     bad: list[BadRecord] = field(default_factory=list)  # records left out
@@ -57,6 +56,22 @@ class Chunk:
             weight=self.weight[start:stop],
             line=self.line[start:stop],
             tags=None if self.tags is None else self.tags[start:stop],
+        )
+
+    def entries(self, row: int) -> list[tuple[int, float]]:
+        """Slots and values of one row."""
+        a, b = int(self.indptr[row]), int(self.indptr[row + 1])
+        return list(zip(self.indices[a:b].tolist(), self.data[a:b].tolist(), strict=True))
+
+    def copied(self) -> Chunk:
+        """Return the same rows in memory of their own (the rest is never used again)."""
+        return dataclasses.replace(
+            self,
+            indptr=self.indptr.copy(),
+            indices=self.indices.copy(),
+            data=self.data.copy(),
+            label=self.label.copy(),
+            weight=self.weight.copy(),
         )
 
 
@@ -108,5 +123,5 @@ def _scratch(n_bytes: int, entries: int, keep_names: int) -> Scratch:
     )
 
 
-Parse = Callable[[np.ndarray[Any, Any], int, bool, Options, Rows, Scratch, np.ndarray[Any, Any]], None]
-"""A parser of one format: buffer, where to stop, whether the input ends there, and the rest."""
+Parse = Callable[[np.ndarray, int, Options, Rows, Scratch, np.ndarray], None]
+"""A parser of one format: buffer, where to stop, what is wanted, where rows go, working memory, and the report."""

@@ -7,7 +7,8 @@ A number is one feature, named by its column; a category is the feature (column,
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,16 +21,19 @@ from gaussfold.engine.text.csr_rows import LARGEST
 from gaussfold.engine.text.murmur import combine
 from gaussfold.engine.text.pairs import interact_table, merge_rows
 
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 
 class Feature(NamedTuple):
     """One column as features: hash and value per row; NaN values are missing numbers."""
 
     column: Column
-    hashes: np.ndarray[Any, Any]
-    values: np.ndarray[Any, Any]
+    hashes: np.ndarray
+    values: np.ndarray
 
 
-def numbers(column: Column, values: np.ndarray[Any, Any], source: str, first_row: int = 0) -> Feature:
+def numbers(column: Column, values: np.ndarray, source: str, first_row: int = 0) -> Feature:
     """Features of a numeric column."""
     values = values.astype(np.float64)
     missing = np.isnan(values)
@@ -44,15 +48,13 @@ def numbers(column: Column, values: np.ndarray[Any, Any], source: str, first_row
     return Feature(column, hashes, np.where(missing, 1.0, values))
 
 
-def categories(column: Column, texts: Sequence[str], codes: np.ndarray[Any, Any]) -> Feature:
+def categories(column: Column, texts: Sequence[str], codes: np.ndarray) -> Feature:
     """Features of a categorical column: its distinct texts, and which one each row has (-1: none)."""
     hashes = murmur_all([*texts, ""], murmur_of(column.name))
     return Feature(column, hashes[codes], np.ones(len(codes)))
 
 
-def assemble(
-    features: Sequence[Feature], n_rows: int, reading: Reading
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def assemble(features: Sequence[Feature], n_rows: int, reading: Reading) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """CSR arrays of the features side by side, with interactions and constant, duplicates added up."""
     hashes = np.empty((n_rows, len(features)), np.uint32)
     values = np.empty((n_rows, len(features)))
@@ -63,45 +65,44 @@ def assemble(
     return merge_rows(hashes, values, pairs_of(features, reading), mask, constant)
 
 
-def pairs_of(features: Sequence[Feature], reading: Reading) -> np.ndarray[Any, Any]:
+def pairs_of(features: Sequence[Feature], reading: Reading) -> np.ndarray:
     """Pairs of features to multiply, by their places."""
     names = [feature.column.name for feature in features]
     seeds = np.array([murmur_of(name) for name in names], np.int64)
     initials = np.array([(name.encode() or b" ")[0] for name in names], np.int64)
-    pairs: np.ndarray[Any, Any] = interact_table(compile_interactions(reading.interact), initials, seeds)
+    pairs: np.ndarray = interact_table(compile_interactions(reading.interact), initials, seeds)
     return pairs
 
 
-def name_features(features: Sequence[Feature], texts: Sequence[Any], reading: Reading, seen: set[int]) -> list[Named]:
+def name_features(
+    features: Sequence[Feature], texts: Sequence[pa.Array], reading: Reading, seen: set[int]
+) -> list[Named]:
     """Names of slots not named before; pairs are named by what was multiplied."""
     mask = np.uint32((1 << reading.bits) - 1)
     found: dict[int, Named] = {}
 
-    def note(hashes: np.ndarray[Any, Any], name: Callable[[int], tuple[str, str]]) -> None:
+    def note(hashes: np.ndarray, name: Callable[[int], tuple[str, str]]) -> None:
         slots, rows = np.unique(hashes & mask, return_index=True)
         for slot, row in zip(slots.tolist(), rows.tolist(), strict=True):
             if slot not in seen:
                 found.setdefault(slot, Named(slot, *name(row)))
 
-    def one(k: int) -> Callable[[int], tuple[str, str]]:
-        column = features[k].column
-        alone = murmur_of(column.name)
+    def both(row: int, a: int, b: int) -> tuple[str, str]:
+        return pair_name(_name(features[a], texts[a], row), _name(features[b], texts[b], row))
 
-        def name(row: int) -> tuple[str, str]:
-            if column.kind == "number":
-                return column.name + ("" if features[k].hashes[row] == alone else "="), column.name
-            value = texts[k][row].as_py()
-            return f"{column.name}={'' if value is None else value}", column.name
-
-        return name
-
-    def both(left: Callable[[int], tuple[str, str]], right: Callable[[int], tuple[str, str]]) -> Any:
-        return lambda row: pair_name(left(row), right(row))
-
-    for k, feature in enumerate(features):
-        note(feature.hashes, one(k))
+    for feature, column in zip(features, texts, strict=True):
+        note(feature.hashes, partial(_name, feature, column))
     for a, b in pairs_of(features, reading).tolist():
         product = np.array([combine(*pair) for pair in zip(features[a].hashes, features[b].hashes, strict=True)])
-        note(product.astype(np.uint32), both(one(a), one(b)))
+        note(product.astype(np.uint32), partial(both, a=a, b=b))
     seen.update(found)
     return list(found.values())
+
+
+def _name(feature: Feature, texts: pa.Array, row: int) -> tuple[str, str]:
+    """Name of a row's feature, and its column."""
+    column = feature.column.name
+    if feature.column.kind == "number":
+        return column + ("" if feature.hashes[row] == murmur_of(column) else "="), column
+    value = texts[row].as_py()
+    return f"{column}={'' if value is None else value}", column

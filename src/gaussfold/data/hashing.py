@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Sequence
+from typing import Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from narwhals.stable.v2.typing import IntoDataFrame, IntoSeries
 from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
 
 from gaussfold.data.columns import Feature, assemble, categories, numbers
 from gaussfold.data.reading import Column, Reading
@@ -39,7 +42,7 @@ class FeatureHasher(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     array([32., 2.])
     """
 
-    def __init__(self, bits: int = 18, interact: Any = (), categorical: Any = ()) -> None:
+    def __init__(self, bits: int = 18, interact: Sequence[str] = (), categorical: Sequence[str] = ()) -> None:
         self.bits = bits
         self.interact = interact
         self.categorical = categorical
@@ -61,7 +64,7 @@ class FeatureHasher(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _reading(self) -> Reading:
         return Reading(bits=self.bits, interact=tuple(self.interact), constant=False)
 
-    def _feature(self, series: Any, name: str) -> Feature:
+    def _feature(self, series: nw.Series[IntoSeries], name: str) -> Feature:
         if (series.dtype.is_numeric() or series.dtype == nw.Boolean) and name not in self.categorical:
             values = series.cast(nw.Float64).to_numpy()
             return numbers(Column(name, "number"), np.asarray(values, np.float64), "X")
@@ -69,7 +72,7 @@ class FeatureHasher(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         codes = [-1 if text is None else texts.setdefault(str(text), len(texts)) for text in series.to_list()]
         return categories(Column(name, "category"), list(texts), np.array(codes, np.int64))
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.requires_fit = False
         tags.input_tags.string = True
@@ -77,7 +80,7 @@ class FeatureHasher(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _frame(X: ArrayLike) -> Any:
+def _frame(X: ArrayLike) -> nw.DataFrame[IntoDataFrame]:
     if isinstance(X, nw.DataFrame):
         return X
     try:

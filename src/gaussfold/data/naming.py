@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +20,7 @@ class Named(NamedTuple):
     space: str
 
 
-def name_slots(named: np.ndarray[Any, Any], buffer: bytearray, columns: tuple[Column, ...] | None) -> list[Named]:
+def name_slots(named: np.ndarray, buffer: bytearray, columns: tuple[Column, ...] | None) -> list[Named]:
     """Slots and names: ``namespace^feature``, ``column=value``, and ``left*right`` for a pair."""
     names = []
     for slot, space, start, stop, space2, start2, stop2 in named.tolist():

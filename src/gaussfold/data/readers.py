@@ -6,14 +6,15 @@ import dataclasses
 import os
 import queue
 import threading
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Generator, Iterator, Sequence
 
+from gaussfold.data import formats
 from gaussfold.data.chunks import Chunk
+from gaussfold.data.formats.base import Format
+from gaussfold.data.intake import Intake
 from gaussfold.data.messages import DataError
-from gaussfold.data.reading import COLUMNAR, Reading, Roles, format_of_bytes, format_of_name
+from gaussfold.data.reading import Reading, Roles
 from gaussfold.data.sources import Source, expand, skip_mark
-from gaussfold.data.text import TextReader
 
 _AHEAD = 4
 _RING = _AHEAD + 3  # chunks that may be alive: waiting, being parsed, in use, and one to look back at
@@ -74,91 +75,50 @@ class Stream:
         self.reading = reading or Reading()
         self.n_bad = 0
         self._stopping = threading.Event()
-        self._roles, self._max_bad, self._background, self._copy = roles or Roles(), max_bad, background, copy
-        self._options: dict[str, Any] = {"keep_names": keep_names, "tags": tags, "chunk_bytes": chunk_bytes}
+        self._background, self._copy = background, copy
+        self._wanted = Intake(self.reading, roles or Roles(), max_bad, keep_names, tags, _RING, chunk_bytes)
 
-    def __iter__(self) -> Iterator[Chunk]:
+    def __iter__(self) -> Generator[Chunk]:
         chunks = self._chunks()
         found = _ahead(chunks, self._stopping) if self._background else chunks
         if not self._copy:
             return found
-        return (_copied(chunk) for chunk in found)
+        return (chunk.copied() for chunk in found)
 
     def stop(self) -> None:
         """End the iteration before the next chunk, even if an input is silent; safe to call from a signal handler."""
         self._stopping.set()
 
-    def _chunks(self) -> Iterator[Chunk]:
-        reader = TextReader(self.reading, self._roles, max_bad=self._max_bad, ring=_RING, **self._options)
+    def _chunks(self) -> Generator[Chunk]:
+        intake = dataclasses.replace(self._wanted, reading=self.reading)
         for name in self.names:
             with Source(name) as source:
-                kind = format_of(name, self.reading, source)
-                if kind in COLUMNAR:
-                    yield from self._columns(name, kind, reader)
-                    continue
-                reader.reading = self.reading
-                for chunk in reader.read(source, kind):
-                    self.reading, self.n_bad = reader.reading, reader.n_bad
+                for chunk in format_of(name, self.reading, source).read(source, intake):
+                    self.reading, self.n_bad = intake.reading, intake.n_bad
                     yield chunk
 
-    def _columns(self, name: str, kind: str, reader: TextReader) -> Iterator[Chunk]:
-        from gaussfold.data.arrow import read_columns
 
-        keep_names = self._options["keep_names"]
-        for reading, chunk in read_columns(
-            name, kind, self.reading, self._roles, keep_names, self._max_bad, self._max_bad - reader.n_bad
-        ):
-            self.reading = reading
-            reader.n_bad += chunk.n_bad
-            self.n_bad = reader.n_bad
-            yield chunk
-
-
-def format_of(name: str, reading: Reading, source: Source) -> str:
-    """Tell a format: what the user says, else by the name, else by the first bytes (nothing at all is vw)."""
-    kind = reading.format or format_of_name(name)
+def format_of(name: str, reading: Reading, source: Source) -> Format:
+    """Tell a format: what the user says, else by the name, else by the first bytes."""
+    kind = reading.format or formats.format_of_name(name)
     if kind is None:
         head = source.peek()
-        kind = format_of_bytes(head[skip_mark(head) :], source.name) if head else "vw"
-    if kind in COLUMNAR and name == "-":
+        kind = formats.format_of_bytes(head[skip_mark(head) :], source.name) if head else formats.OF_NOTHING
+    found = formats.find(kind)
+    if name == "-" and not found.from_pipe:
         msg = f"<stdin>: {kind} cannot be read from a pipe; give the file's path"
         raise DataError(msg)
-    return kind
+    return found
 
 
-def _copied(chunk: Chunk) -> Chunk:
-    arrays = {name: getattr(chunk, name).copy() for name in ("indptr", "indices", "data", "label", "weight")}
-    return dataclasses.replace(chunk, **arrays)
-
-
-def _ahead(chunks: Iterator[Chunk], stopping: threading.Event) -> Iterator[Chunk]:
+def _ahead(chunks: Iterator[Chunk], stopping: threading.Event) -> Generator[Chunk]:
     """The same chunks, made in another thread, a few ahead; errors arrive after the chunks before them."""
     waiting: queue.Queue[Chunk | BaseException | None] = queue.Queue(_AHEAD)
     given_up = threading.Event()
-
-    def hand_over(item: Chunk | BaseException | None) -> bool:
-        while not given_up.is_set():
-            try:
-                waiting.put(item, timeout=0.1)
-            except queue.Full:
-                continue
-            return True
-        return False
-
-    def work() -> None:
-        try:
-            for chunk in chunks:
-                if not hand_over(chunk):
-                    return
-            hand_over(None)
-        except BaseException as error:
-            hand_over(error)
-
-    threading.Thread(target=work, name="gaussfold-reader", daemon=True).start()
+    work = threading.Thread(target=_hand_over, args=(chunks, waiting, given_up), name="gaussfold-reader", daemon=True)
+    work.start()
     try:
-        while True:
-            if stopping.is_set():
-                return
+        while not stopping.is_set():
             try:
                 item = waiting.get(timeout=0.1)  # in steps, so that `stop` is seen while an input is silent
             except queue.Empty:
@@ -170,3 +130,26 @@ def _ahead(chunks: Iterator[Chunk], stopping: threading.Event) -> Iterator[Chunk
             yield item
     finally:
         given_up.set()
+
+
+def _hand_over(
+    chunks: Iterator[Chunk], waiting: queue.Queue[Chunk | BaseException | None], given_up: threading.Event
+) -> None:
+    """Put all chunks into the queue, then None, or the error that ended them; until nobody wants them."""
+
+    def put(item: Chunk | BaseException | None) -> bool:
+        while not given_up.is_set():
+            try:
+                waiting.put(item, timeout=0.1)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+    try:
+        for chunk in chunks:
+            if not put(chunk):
+                return
+        put(None)
+    except BaseException as error:
+        put(error)

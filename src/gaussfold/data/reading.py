@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from gaussfold.checks import one_of, whole
-from gaussfold.data.messages import DataError
+from gaussfold.data import formats
 
-FORMATS = ("vw", "svmlight", "csv", "tsv", "parquet", "arrow")
+Document: TypeAlias = dict[str, Any]
+"""What JSON holds."""
 HASHES = ("strings", "all")
 LABELS = ("binary", "real", "count")
-COLUMNAR = ("parquet", "arrow")
 KINDS = ("ignored", "label", "weight", "number", "category", "tag")
-_ENDINGS = {
-    ".vw": "vw", ".svm": "svmlight", ".libsvm": "svmlight", ".svmlight": "svmlight", ".csv": "csv", ".tsv": "tsv",
-    ".parquet": "parquet", ".pq": "parquet", ".arrow": "arrow", ".feather": "arrow", ".ipc": "arrow",
-}  # fmt: skip
-_WRAPPINGS = (".gz", ".zst", ".zstd")
 
 
 @dataclass(frozen=True)
@@ -58,7 +53,7 @@ class Reading:
     Parameters
     ----------
     format
-        One of `FORMATS`; None looks at the file's name, then at its first line.
+        One of `gaussfold.data.formats.names`; None looks at the file's name, then at its first line.
     bits
         Features are hashed into 2^bits slots.
     interact
@@ -90,16 +85,15 @@ class Reading:
         """Check the numbers and names."""
         whole("bits", self.bits, most=30, remedy="2^bits slots of about 16 bytes each are kept")
         if self.format is not None:
-            one_of("format", self.format, FORMATS)
+            one_of("format", self.format, formats.names())
         one_of("hash", self.hash, HASHES)
         one_of("labels", self.labels, LABELS)
         if self.positive is not None and self.labels != "binary":
             msg = f"positive={self.positive!r}: labels that are {self.labels} have no positive one; leave it out"
             raise ValueError(msg)
-        if self.separator is not None and (
-            len(self.separator) != 1 or self.separator in '"\r\n' or not self.separator.isascii()
-        ):
-            msg = f"separator={self.separator!r}: one ASCII character is needed, not a quote or newline"
+        separator = self.separator
+        if separator is not None and (len(separator) != 1 or separator in '"\r\n' or not separator.isascii()):
+            msg = f"separator={separator!r}: one ASCII character is needed, not a quote or newline"
             raise ValueError(msg)
 
     @property
@@ -107,12 +101,12 @@ class Reading:
         """Number of slots, with the constant's."""
         return (1 << self.bits) + self.constant
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Document:
         """Return it as JSON can hold it."""
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Self:
+    def from_json(cls, document: Document) -> Self:
         """Undo `to_json`."""
         values = {"hash": "all", **document}  # models from before there was a choice hashed everything
         values["interact"] = tuple(values["interact"])
@@ -121,44 +115,3 @@ class Reading:
         if values["columns"] is not None:
             values["columns"] = tuple(Column(**column) for column in values["columns"])
         return cls(**values)
-
-
-def format_of_name(name: str) -> str | None:
-    """Guess the format from a file's name."""
-    lower = name.lower()
-    for wrapping in _WRAPPINGS:
-        lower = lower.removesuffix(wrapping)
-    return next((kind for ending, kind in _ENDINGS.items() if lower.endswith(ending)), None)
-
-
-def format_of_bytes(head: bytes, name: str) -> str:
-    """Guess the format from the beginning of a file."""
-    if head[:4] == b"PAR1":
-        return "parquet"
-    if head[:6] == b"ARROW1" or head[:4] == b"\xff\xff\xff\xff":
-        return "arrow"
-    for line in head.splitlines():
-        if not line.strip() or line.lstrip().startswith(b"#"):
-            continue
-        if b"|" in line:
-            return "vw"
-        words = line.split(b"#")[0].split()
-        if len(words) > 1 and all(b":" in word for word in words[1:]) and b"," not in words[0]:
-            return "svmlight"
-        if b"\t" in line:
-            return "tsv"
-        if b"," in line:
-            return "csv"
-        if len(words) == 1:
-            return "svmlight" if _is_number(words[0]) else "csv"
-        break
-    msg = f"{name}: its format cannot be told from its name or first line; say --format ({', '.join(FORMATS)})"
-    raise DataError(msg)
-
-
-def _is_number(word: bytes) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True

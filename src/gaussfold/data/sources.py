@@ -14,29 +14,28 @@ import time
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Protocol, cast
 
 from gaussfold.data.messages import DataError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 _GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
 _PATIENCE = 0.05
 """Seconds to wait for more bytes on a pipe before the rows that have come are handed on."""
 
 
+class _Bytes(Protocol):
+    """What bytes are read from: a file as Python opens it, or one that unpacks another."""
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int | None: ...
+
+
 def expand(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> list[str]:
     """File names from paths and globs, in the order given (a glob's matches sorted); "-" is standard input."""
-    names: list[str] = []
-    for path in [paths] if isinstance(paths, str | os.PathLike) else paths:
-        name = os.fspath(path)
-        if name == "-" or Path(name).exists():
-            names.append(name)
-            continue
-        found = sorted(glob.glob(name, recursive=True)) if glob.has_magic(name) else []
-        if not found:
-            what = "no file matches it" if glob.has_magic(name) else "there is no such file"
-            msg = f"{name}: {what}; give a path, a glob, or - for standard input"
-            raise DataError(msg)
-        names += found
+    given = [paths] if isinstance(paths, str | os.PathLike) else paths
+    names = [name for path in given for name in _matches(os.fspath(path))]
     if not names:
         msg = "no input; give a path, a glob, or - for standard input"
         raise DataError(msg)
@@ -50,18 +49,30 @@ def expand(paths: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> 
     return names
 
 
+def _matches(name: str) -> list[str]:
+    if name == "-" or Path(name).exists():
+        return [name]
+    found = sorted(glob.glob(name, recursive=True)) if glob.has_magic(name) else []
+    if not found:
+        what = "no file matches it" if glob.has_magic(name) else "there is no such file"
+        msg = f"{name}: {what}; give a path, a glob, or - for standard input"
+        raise DataError(msg)
+    return found
+
+
 class _Rest(io.RawIOBase):
     """Bytes already read, then the rest of a file."""
 
-    def __init__(self, head: bytes, raw: Any) -> None:
+    def __init__(self, head: bytes, raw: _Bytes) -> None:
         self._head, self._raw = head, raw
 
     def readable(self) -> bool:
         return True
 
-    def readinto(self, view: Any) -> int:
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer)
         if not self._head:
-            return int(self._raw.readinto(view))
+            return int(self._raw.readinto(view) or 0)
         size = min(len(self._head), len(view))
         view[:size] = self._head[:size]
         self._head = self._head[size:]
@@ -96,19 +107,19 @@ class Source:
     def __exit__(self, *details: object) -> None:
         self._stack.close()
 
-    def _open(self, name: str) -> Any:
+    def _open(self, name: str) -> io.FileIO | io.BufferedReader:
         if name != "-":
             raw = self._stack.enter_context(open(name, "rb", buffering=0))  # noqa: SIM115
         else:
             try:
                 raw = open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)  # noqa: SIM115 - not ours to close
             except (OSError, AttributeError):  # replaced by something that is no file
-                return sys.stdin.buffer
+                return cast("io.BufferedReader", sys.stdin.buffer)
         if not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
             self._pipe = raw.fileno()
         return raw
 
-    def _unwrap(self, raw: Any) -> Any:
+    def _unwrap(self, raw: io.FileIO | io.BufferedReader) -> _Bytes:
         if self._head[:2] != _GZIP and self._head[:4] != _ZSTD:
             return raw
         packed = io.BufferedReader(_Rest(self._head, raw))
@@ -164,7 +175,7 @@ def skip_mark(head: bytes | bytearray | memoryview) -> int:
     return 3 if bytes(head[:3]) == _BOM else 0
 
 
-def _zstd(raw: Any, name: str) -> Any:
+def _zstd(raw: io.BufferedReader[_Rest], name: str) -> contextlib.AbstractContextManager[_Bytes]:
     """Return a reader of zstd data, from the standard library (3.14) or the package zstandard."""
     try:
         from compression import zstd  # type: ignore[import-not-found,unused-ignore]
@@ -174,5 +185,8 @@ def _zstd(raw: Any, name: str) -> Any:
         except ImportError as error:
             msg = f"{name}: reading zstd needs the package zstandard; pip install 'gaussfold[zstd]'"
             raise DataError(msg) from error
-        return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True, closefd=False)
-    return zstd.ZstdFile(raw)
+        unpacked: contextlib.AbstractContextManager[_Bytes] = zstandard.ZstdDecompressor().stream_reader(
+            raw, read_across_frames=True, closefd=False
+        )
+        return unpacked
+    return zstd.ZstdFile(raw)  # type: ignore[no-any-return,unused-ignore]

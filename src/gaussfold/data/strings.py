@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -25,7 +24,7 @@ def murmur_of(text: str | bytes, seed: int = 0) -> int:
     return int(murmur(raw, 0, len(encoded), np.uint32(seed)))
 
 
-def murmur_all(texts: Sequence[str], seed: int) -> np.ndarray[Any, Any]:
+def murmur_all(texts: Sequence[str], seed: int) -> np.ndarray:
     """Hash many strings with one seed; uint32."""
     encoded = [text.encode() for text in texts]
     offsets = np.zeros(len(encoded) + 1, np.int64)
@@ -33,7 +32,7 @@ def murmur_all(texts: Sequence[str], seed: int) -> np.ndarray[Any, Any]:
     return murmur_spans(np.frombuffer(bytearray(b"".join(encoded)) + bytearray(PADDING), np.uint8), offsets, seed)
 
 
-def murmur_spans(buffer: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any], seed: int) -> np.ndarray[Any, Any]:
+def murmur_spans(buffer: np.ndarray, offsets: np.ndarray, seed: int) -> np.ndarray:
     """Hash ``buffer[offsets[i]:offsets[i + 1]]`` for every i (the buffer has padding after the last); uint32."""
     hashes = np.empty(len(offsets) - 1, np.uint32)
     murmur_each(buffer, offsets, np.uint32(seed), hashes)

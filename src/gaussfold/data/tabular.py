@@ -1,4 +1,4 @@
-"""Tables as they are, for conversion: records of text from CSV and TSV, batches of columns from Parquet and Arrow."""
+"""Tables as they are, for conversion: what a format with columns gives, and records of text from CSV and TSV."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import contextlib
 import csv
 import io
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
 
 from gaussfold.data import tables
 from gaussfold.data.messages import BadRecord, BadRecordError, DataError
@@ -16,17 +16,42 @@ from gaussfold.data.reading import Column, Roles
 from gaussfold.data.sources import Source
 from gaussfold.engine.text.csr_rows import EXPECTED_COLUMNS, EXPECTED_VALUE
 
-SEPARATORS = {"csv": ",", "tsv": "\t"}
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from _typeshed import WriteableBuffer
+
 _BATCH = 8192
 
 
-@dataclass(frozen=True)
-class TextTable:
-    """Columns of a table of text, which of them hold numbers, and its records with their line numbers."""
+class Table(Protocol):
+    """An open table: the columns that are not ignored, and their values once, as text or typed."""
 
-    columns: tuple[Column, ...]
-    numeric: tuple[bool, ...]
-    records: Iterator[tuple[int, list[str]]]
+    @property
+    def names(self) -> list[str]:
+        """The columns."""
+        ...
+
+    def records(self, names: list[str], bad: Badness) -> Iterator[Sequence[str]]:
+        """Rows of text, their columns in this order."""
+        ...
+
+    def batches(self, names: list[str], bad: Badness) -> Iterator[pa.RecordBatch]:
+        """Arrow batches of these columns."""
+        ...
+
+
+class Badness:
+    """Counts bad records, and raises at one too many."""
+
+    def __init__(self, allowed: int, tell: Callable[[BadRecord], None]) -> None:
+        self._allowed, self._tell, self._count = allowed, tell, 0
+
+    def add(self, record: BadRecord) -> None:
+        """One more."""
+        self._count += 1
+        if self._count > self._allowed:
+            raise BadRecordError(record, self._allowed)
+        self._tell(record)
 
 
 class _Bytes(io.RawIOBase):
@@ -38,7 +63,7 @@ class _Bytes(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, view: Any) -> int:
+    def readinto(self, view: WriteableBuffer) -> int:
         read, ended = 0, False
         while not read and not ended:
             read, ended = self._source.fill(memoryview(view))
@@ -59,36 +84,78 @@ def open_text(source: Source, separator: str, roles: Roles) -> TextTable:
         or (column.kind in ("label", "weight") and tables.is_numeric([row[k] for _, row in body if k < len(row)]))
         for k, column in enumerate(columns)
     )
-    return TextTable(columns, numeric, itertools.chain(body, records))
+    return TextTable(source.name, columns, numeric, itertools.chain(body, records))
 
 
-class Badness:
-    """Counts bad records, and raises at one too many."""
+@dataclass(frozen=True)
+class TextTable:
+    """Columns of a table of text, which of them hold numbers, and its records with their line numbers."""
 
-    def __init__(self, allowed: int, tell: Callable[[BadRecord], None]) -> None:
-        self._allowed, self._tell, self._count = allowed, tell, 0
+    source: str
+    columns: tuple[Column, ...]
+    numeric: tuple[bool, ...]
+    lines: Iterator[tuple[int, list[str]]]
 
-    def add(self, record: BadRecord) -> None:
-        """One more."""
-        self._count += 1
-        if self._count > self._allowed:
-            raise BadRecordError(record, self._allowed)
-        self._tell(record)
+    @property
+    def names(self) -> list[str]:
+        """The columns that are not ignored."""
+        return [column.name for column in self.columns if column.kind != "ignored"]
+
+    def records(self, names: list[str], bad: Badness) -> Iterator[list[str]]:
+        """Records with as many fields as there are columns."""
+        places = self._places(names)
+        return ([record[k] for k in places] for _, record in self._whole_records(bad))
+
+    def batches(self, names: list[str], bad: Badness) -> Iterator[pa.RecordBatch]:
+        """Columns of values, numbers as numbers (None where one is missing)."""
+        import pyarrow as pa
+
+        places = self._places(names)
+        for rows in self._typed_rows(bad):
+            columns = {
+                name: pa.array([row[k] for row in rows], type=pa.float64() if self.numeric[k] else pa.string())
+                for name, k in zip(names, places, strict=True)
+            }
+            yield pa.RecordBatch.from_pydict(columns)
+
+    def _places(self, names: list[str]) -> list[int]:
+        own = [column.name for column in self.columns]
+        return [own.index(name) for name in names]
+
+    def _whole_records(self, bad: Badness) -> Iterator[tuple[int, list[str]]]:
+        with _naming(self.source):
+            for line, record in self.lines:
+                if len(record) == len(self.columns):
+                    yield line, record
+                else:
+                    bad.add(BadRecord(self.source, line, EXPECTED_COLUMNS, b""))
+
+    def _typed_rows(self, bad: Badness) -> Iterator[list[list[str | float | None]]]:
+        """Rows with their numbers read, so many at a time; at the end the rest, also if there is none."""
+        batch: list[list[str | float | None]] = []
+        for line, record in self._whole_records(bad):
+            row: list[str | float | None] = list(record)
+            wrong = None
+            for k in (k for k, numeric in enumerate(self.numeric) if numeric):
+                row[k], ok = _value(record[k])
+                if not ok and wrong is None:
+                    name = self.columns[k].name
+                    wrong = BadRecord(self.source, line, EXPECTED_VALUE, record[k].encode(), column=name)
+            if wrong is not None:
+                bad.add(wrong)
+                continue
+            batch.append(row)
+            if len(batch) == _BATCH:
+                yield batch
+                batch = []
+        yield batch
 
 
-def good_records(table: TextTable, name: str, bad: Badness) -> Iterator[list[str]]:
-    """Records with as many fields as there are columns."""
-    for _, record in _whole_records(table, name, bad):
-        yield record
-
-
-def _whole_records(table: TextTable, name: str, bad: Badness) -> Iterator[tuple[int, list[str]]]:
-    with _naming(name):
-        for line, record in table.records:
-            if len(record) == len(table.columns):
-                yield line, record
-            else:
-                bad.add(BadRecord(name, line, EXPECTED_COLUMNS, b""))
+def _value(text: str) -> tuple[float | None, bool]:
+    """Return the number that a text is, None for a missing one; and whether it is either."""
+    if tables.is_missing(text):
+        return None, True
+    return (float(text), True) if tables.is_number(text) else (None, False)
 
 
 @contextlib.contextmanager
@@ -99,37 +166,3 @@ def _naming(name: str) -> Iterator[None]:
     except csv.Error as error:
         msg = f"{name}: it is no table ({error}); is a quote never closed?"
         raise DataError(msg) from error
-
-
-def typed_batches(table: TextTable, name: str, bad: Badness) -> Iterator[dict[str, list[Any]]]:
-    """Columns of values, numbers as numbers (None where one is missing)."""
-    batch: list[list[Any]] = []
-    for line, record in _whole_records(table, name, bad):
-        row: list[Any] = list(record)
-        wrong = None
-        for k, (column, numeric) in enumerate(zip(table.columns, table.numeric, strict=True)):
-            if numeric:
-                row[k] = _value(record[k])
-                if row[k] is _WRONG and wrong is None:
-                    wrong = BadRecord(name, line, EXPECTED_VALUE, record[k].encode(), column=column.name)
-        if wrong is not None:
-            bad.add(wrong)
-            continue
-        batch.append(row)
-        if len(batch) == _BATCH:
-            yield _columns(table, batch)
-            batch = []
-    yield _columns(table, batch)
-
-
-_WRONG = object()
-
-
-def _value(text: str) -> Any:
-    if tables.is_missing(text):
-        return None
-    return float(text) if tables.is_number(text) else _WRONG
-
-
-def _columns(table: TextTable, batch: list[list[Any]]) -> dict[str, list[Any]]:
-    return {column.name: [row[k] for row in batch] for k, column in enumerate(table.columns)}

@@ -5,20 +5,16 @@ A chunk of bytes ends anywhere; what follows its last complete record is carried
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gaussfold.data import tables
 from gaussfold.data.chunks import Chunk, Parse, Workspace
 from gaussfold.data.interactions import compile_interactions
 from gaussfold.data.messages import BadRecord, BadRecordError, DataError
 from gaussfold.data.naming import name_slots
-from gaussfold.data.reading import KINDS, Reading, Roles
 from gaussfold.data.sources import Source, skip_mark
-from gaussfold.data.strings import murmur_of
 from gaussfold.engine.text.byte_scan import PADDING
 from gaussfold.engine.text.csr_rows import (
     BAD,
@@ -37,47 +33,42 @@ from gaussfold.engine.text.csr_rows import (
     Options,
     Rows,
 )
-from gaussfold.engine.text.parse_csv import parse_csv
-from gaussfold.engine.text.parse_svm import parse_svmlight
-from gaussfold.engine.text.parse_vw import parse_vw
+
+if TYPE_CHECKING:
+    from gaussfold.data.intake import Intake
 
 LONGEST_RECORD = 1 << 26
-_TABLES = {"csv": ",", "tsv": "\t"}
 _LABEL_KINDS = {"binary": BINARY, "real": REAL, "count": COUNT}
+_NEWLINE = 10
+
+Begin = Callable[[memoryview, bool], tuple[Parse, int]]
+"""Look at the first bytes of an input (one line at least) and whether they are all of it; return the parser, and how
+many of the bytes are a header."""
 
 
 class TextReader:
-    """Parser of one kind of text, with its memory; one source after the other."""
+    """Runs the parsers of text formats over one source after the other, in memory that is used again and again."""
 
-    def __init__(
-        self,
-        reading: Reading,
-        roles: Roles | None = None,
-        *,
-        max_bad: int = 0,
-        keep_names: bool = False,
-        tags: bool = False,
-        ring: int = 1,
-        chunk_bytes: int = 1 << 20,
-    ) -> None:
-        self.reading, self.roles = reading, roles or Roles()
-        self.max_bad, self.n_bad = max_bad, 0
-        self.keep_names, self.tags, self._ring = keep_names, tags, ring
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
         self._buffer, self._filled, self._lines = bytearray(), 0, 0
-        self._interactions = compile_interactions(reading.interact)
-        self._resize(chunk_bytes, chunk_bytes * (4 if reading.interact else 1) + 64)
+        self._interactions = compile_interactions(intake.reading.interact)
+        n_bytes = intake.chunk_bytes
+        self._space = self._workspace(n_bytes, n_bytes * (4 if intake.reading.interact else 1) + 64)
 
     # Memory.
 
-    def _resize(self, n_bytes: int, entries: int) -> None:
-        old = getattr(self, "_space", None)
+    def _workspace(self, n_bytes: int, entries: int) -> Workspace:
         if entries >= 1 << 31:
             msg = "a record has more than 2^31 features with its interactions; ask for fewer of them"
             raise DataError(msg)
-        slots = 1 << self.reading.bits if self.keep_names else 0
-        self._space = Workspace(n_bytes, entries, slots, self._ring)
-        if old is not None:
-            self._space.scratch.seen[:] = old.scratch.seen
+        slots = 1 << self._intake.reading.bits if self._intake.keep_names else 0
+        return Workspace(n_bytes, entries, slots, self._intake.ring)
+
+    def _resize(self, n_bytes: int, entries: int) -> None:
+        seen = self._space.scratch.seen
+        self._space = self._workspace(n_bytes, entries)
+        self._space.scratch.seen[:] = seen
 
     def _grow_buffer(self, source: str) -> None:
         n_bytes = 2 * self._space.n_bytes
@@ -89,47 +80,50 @@ class TextReader:
         buffer[: self._filled] = self._buffer[: self._filled]
         self._buffer = buffer
 
-    def _options(self) -> Options:
-        reading = self.reading
+    def _options(self, final: bool) -> Options:
+        reading = self._intake.reading
         kind = TOKEN if reading.positive is not None else _LABEL_KINDS[reading.labels]
         return Options(
             mask=np.uint32((1 << reading.bits) - 1),
             constant=1 << reading.bits if reading.constant else -1,
             label_kind=kind,
-            max_bad=self.max_bad - self.n_bad,
-            keep_names=self.keep_names,
+            max_bad=self._intake.max_bad - self._intake.n_bad,
+            keep_names=self._intake.keep_names,
+            final=final,
             digits=reading.hash == "strings",
             interactions=self._interactions,
         )
 
     # Reading.
 
-    def read(self, source: Source, kind: str) -> Iterator[Chunk]:
-        """Yield the chunks of one source of a given format."""
+    def read_lines(self, source: Source, name: str, parse: Parse) -> Iterator[Chunk]:
+        """Yield the chunks of a format (of this name) whose records are lines without columns."""
+        if self._intake.reading.columns is not None:
+            msg = f"{source.name}: {name}, but the model was trained on a table with named columns"
+            raise DataError(msg)
+        return self.read(source, lambda head, whole: (parse, 0))  # noqa: ARG005 - nothing to look for
+
+    def read(self, source: Source, begin: Begin) -> Iterator[Chunk]:
+        """Yield the chunks of one source."""
         self._buffer = bytearray(self._space.n_bytes + PADDING)
         self._filled, self._lines = 0, 0
         ended = self._fill(source)
+        while not ended and self._buffer.rfind(b"\n", 0, self._filled) < 0:
+            if self._filled == self._space.n_bytes:
+                self._grow_buffer(source.name)
+            ended = self._fill(source)
         start = skip_mark(self._buffer)
-        if kind in _TABLES:
-            while not ended and self._buffer.rfind(b"\n", 0, self._filled) < 0:
-                if self._filled == self._space.n_bytes:
-                    self._grow_buffer(source.name)
-                ended = self._fill(source)
-            parse, skipped = self._table(kind, start, ended, source.name)
-            start += skipped
-        else:
-            if self.reading.columns is not None:
-                msg = f"{source.name}: {kind}, but the model was trained on a table with named columns"
-                raise DataError(msg)
-            parse = _VW if kind == "vw" else _SVMLIGHT
-        self._drop(start)
+        with memoryview(self._buffer) as view, view[start : self._filled] as head:
+            parse, header = begin(head, ended)
+        self._lines += self._buffer.count(b"\n", start, start + header)
+        self._drop(start + header)
         while True:
-            if ended and self._filled and self._buffer[self._filled - 1] != 10:
-                self._buffer[self._filled] = 10
+            if ended and self._filled and self._buffer[self._filled - 1] != _NEWLINE:
+                self._buffer[self._filled] = _NEWLINE
                 self._filled += 1
             stop = self._buffer.rfind(b"\n", 0, self._filled) + 1
-            last = ended or self._space.n_bytes >= LONGEST_RECORD
-            yield from self._parse(parse, stop, last, source.name)
+            final = ended or self._space.n_bytes >= LONGEST_RECORD
+            yield from self._parse(parse, stop, final, source.name)
             if ended:
                 return
             if self._filled >= self._space.n_bytes:
@@ -148,7 +142,7 @@ class TextReader:
             self._buffer[: self._filled - n] = self._buffer[n : self._filled]
             self._filled -= n
 
-    def _parse(self, parse: Parse, stop: int, last: bool, source: str) -> Iterator[Chunk]:
+    def _parse(self, parse: Parse, stop: int, final: bool, source: str) -> Iterator[Chunk]:
         """Parse ``buffer[:stop]`` into one chunk (more if interactions need the room), then drop it."""
         position = 0
         while position < stop:
@@ -158,16 +152,16 @@ class TextReader:
             report[BASE], report[POSITION], report[LINES] = base, position, 0
             rows = self._space.next_rows()
             array = np.frombuffer(self._buffer, np.uint8)
-            parse(array, stop, last, self._options(), rows, self._space.scratch, report)
+            parse(array, stop, self._options(final), rows, self._space.scratch, report)
             advanced = int(report[POSITION]) > position
             position = int(report[POSITION])
             chunk = self._chunk(rows, source)
             self._lines += int(report[LINES])
-            self.n_bad += chunk.n_bad
+            self._intake.n_bad += chunk.n_bad
             if len(chunk) or chunk.n_bad:
                 yield chunk
             if report[STOPPED]:
-                raise BadRecordError(chunk.bad[-1], self.max_bad)
+                raise BadRecordError(chunk.bad[-1], self._intake.max_bad)
             if report[FULL] and not len(chunk) and not advanced:
                 self._resize(self._space.n_bytes, 2 * self._space.entries)
             elif not report[FULL]:
@@ -176,6 +170,7 @@ class TextReader:
 
     def _chunk(self, rows: Rows, source: str) -> Chunk:
         report, scratch = self._space.report, self._space.scratch
+        reading, keep_names = self._intake.reading, self._intake.keep_names
         n, entries, n_bad = int(report[ROWS]), int(report[ENTRIES]), int(report[BAD])
         bad = [
             BadRecord(
@@ -183,97 +178,26 @@ class TextReader:
                 self._lines + int(line),
                 int(code),
                 bytes(self._buffer[begin:end]),
-                self.reading.labels,
+                reading.labels,
             )
             for line, code, begin, end in scratch.bad[: min(n_bad, len(scratch.bad))]
         ]
         if report[STOPPED] and n_bad > len(bad):
             bad.append(bad[-1])
-        columns = self.reading.columns
         return Chunk(
             indptr=rows.indptr[: n + 1],
             indices=rows.indices[:entries],
             data=rows.data[:entries],
             label=rows.label[:n],
             weight=rows.weight[:n],
-            width=self.reading.width,
+            width=reading.width,
             source=source,
             line=rows.line[:n] + np.int32(self._lines),
-            tags=[_text(self._buffer[a:b]) for a, b in rows.tag[:n].tolist()] if self.tags else None,
-            names=name_slots(scratch.named[: report[NAMED]], self._buffer, columns) if self.keep_names else [],
+            tags=[_text(self._buffer[a:b]) for a, b in rows.tag[:n].tolist()] if self._intake.tags else None,
+            names=name_slots(scratch.named[: report[NAMED]], self._buffer, reading.columns) if keep_names else [],
             bad=bad,
             n_bad=n_bad,
         )
-
-    # Tables.
-
-    def _table(self, kind: str, start: int, ended: bool, source: str) -> tuple[Parse, int]:
-        """Look at the first records; return the parser and the length of the header."""
-        separator = self.reading.separator or _TABLES[kind]
-        text = bytes(self._buffer[start : self._filled]).decode("utf-8", "replace")
-        records = tables.sample_records(text, separator, whole=ended)
-        if not records and self.reading.columns is not None:
-            return _nothing, 0
-        columns, header = tables.describe(records, self._roles_for(records), source)
-        if self.reading.columns is not None:
-            columns = tables.match(self.reading.columns, [column.name for column in columns], source)
-        else:
-            self.reading = dataclasses.replace(self.reading, columns=columns)
-        length = _header_length(self._buffer, start, self._filled) if header else 0
-        self._lines += self._buffer.count(b"\n", start, start + length)
-        return _table_parser(separator, columns, self.reading.positive or "", self._space.n_bytes), length
-
-    def _roles_for(self, records: list[list[str]]) -> Roles:
-        """With known columns a header is told by their names, not by the looks of the values."""
-        known = self.reading.columns
-        if known is None or self.roles.header is not None:
-            return self.roles if known is None else Roles(header=self.roles.header)
-        return Roles(header=records[0][0] in {column.name for column in known})
-
-
-def _vw(buffer: Any, stop: int, last: bool, options: Any, rows: Any, scratch: Any, report: Any) -> None:  # noqa: ARG001
-    parse_vw(buffer, stop, options, rows, scratch, report)
-
-
-def _svmlight(buffer: Any, stop: int, last: bool, options: Any, rows: Any, scratch: Any, report: Any) -> None:  # noqa: ARG001
-    parse_svmlight(buffer, stop, options, rows, scratch, report)
-
-
-def _nothing(buffer: Any, stop: int, last: bool, options: Any, rows: Any, scratch: Any, report: Any) -> None:  # noqa: ARG001
-    report[POSITION] = stop
-
-
-_VW: Parse = _vw
-_SVMLIGHT: Parse = _svmlight
-
-
-def _table_parser(separator: str, columns: Any, positive: str, n_bytes: int) -> Parse:
-    kinds = np.array([KINDS.index(column.kind) for column in columns], np.int64)
-    hashes = np.array([murmur_of(column.name) for column in columns], np.uint32)
-    initials = np.array([(column.name.encode() or b" ")[0] for column in columns], np.int64)
-    token = np.frombuffer(bytearray(positive.encode()) or bytearray(1), np.uint8)[: len(positive.encode())]
-    text = [np.empty(n_bytes + PADDING, np.uint8)]
-
-    def parse(buffer: Any, stop: int, last: bool, options: Any, rows: Any, scratch: Any, report: Any) -> None:
-        if text[0].size < buffer.size:
-            text[0] = np.empty(buffer.size, np.uint8)
-        table = (ord(separator), kinds, hashes, initials, token, text[0])
-        parse_csv(buffer, stop, last, *table, options, rows, scratch, report)
-
-    return parse
-
-
-def _header_length(buffer: bytearray, start: int, filled: int) -> int:
-    """Bytes up to the end of the first record that is not empty; newlines inside quotes do not end it."""
-    quoted, seen = False, False
-    for at in range(start, filled):
-        c = buffer[at]
-        if c == 34:
-            quoted = not quoted
-        seen = seen or c not in b"\r\n"
-        if c == 10 and not quoted and seen:
-            return at + 1 - start
-    return filled - start
 
 
 def _text(raw: bytearray) -> str:

@@ -42,6 +42,7 @@ class Options(NamedTuple):
     label_kind: int
     max_bad: int  # records to skip before giving up
     keep_names: bool
+    final: bool  # the input ends where the buffer does: what is not complete by then never will be
     digits: bool  # a name of digits is the namespace's hash plus its number, not a hash of its own
     interactions: np.ndarray  # int64 (n, 4): kind and key of the left namespace, of the right one
 

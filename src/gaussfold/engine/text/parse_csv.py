@@ -7,6 +7,8 @@ Reference twin: ``tests/reference/parsers.py``, on Python's ``csv``.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gaussfold.engine.compiled import compiled
@@ -39,6 +41,17 @@ from gaussfold.engine.text.numbers import parse_number, scan_number
 
 IGNORED, LABEL, WEIGHT, NUMBER, CATEGORY, TAG = range(6)  # what a column means
 INCOMPLETE = 100  # the last record has no end yet
+
+
+class TableColumns(NamedTuple):
+    """The columns of a table, and what stands between them."""
+
+    separator: int
+    kinds: np.ndarray  # int64: what each means
+    hashes: np.ndarray  # uint32: of their names
+    initials: np.ndarray  # int64: first bytes of their names
+    positive: np.ndarray  # uint8: the label that counts as 1
+
 
 _NEWLINE, _RETURN = 10, 13
 _FIELD_ENDS = np.array([not (chr(c).isalnum() or chr(c) in "+-.") or c > 127 for c in range(256)])
@@ -174,19 +187,19 @@ def _count_lines(buffer: np.ndarray, start: int, stop: int) -> int:
 def parse_csv(
     buffer: np.ndarray,
     stop: int,
-    final: bool,
-    separator: int,
-    kinds: np.ndarray,
-    hashes: np.ndarray,
-    initials: np.ndarray,
-    positive: np.ndarray,
-    text: np.ndarray,
+    columns: TableColumns,
+    unquoted: np.ndarray,
     options: Options,
     rows: Rows,
     scratch: Scratch,
     report: np.ndarray,
 ) -> None:
-    """As ``parse_vw``; a record whose quote is open at ``stop`` waits for more bytes unless ``final``."""
+    """As ``parse_vw``; a record whose quote is open at ``stop`` waits for more bytes unless that is the end of all.
+
+    ``unquoted`` is room for the text of a field without its quotes.
+    """
+    separator, kinds, hashes, initials, positive = columns
+    text = unquoted
     label, weight, tag, line, indptr = rows.label, rows.weight, rows.tag, rows.line, rows.indptr
     indices, data, raw, groups, spans = rows.indices, rows.data, scratch.raw, scratch.groups, scratch.spans
     table, stamps = scratch.table, scratch.stamps
@@ -211,7 +224,7 @@ def parse_csv(
             row, first, label, weight, tag, indices, data, raw, groups, spans,
         )  # fmt: skip
         if wrong == INCOMPLETE:
-            if not final:
+            if not options.final:
                 break
             wrong, found_stop = EXPECTED_QUOTE, found
         if not wrong:

@@ -2,100 +2,49 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.cli.errors import BAD_DATA, BROKEN_PIPE, INTERRUPTED, OK, TERMINATED, USAGE, Failure, close_output, fail
+from gaussfold.cli.inputs import Inputs
 from gaussfold.cli.model import StreamModel, refuse_row
 from gaussfold.cli.options import Run
 from gaussfold.cli.output import Writer
 from gaussfold.cli.progress import Progress
-from gaussfold.cli.saving import Checkpoints, check_target, save_last, signals
+from gaussfold.cli.saving import Checkpoints, check_target, open_model, save_last, signals
 from gaussfold.cli.setting import Setting
 from gaussfold.cli.summary import summarise, tell
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.messages import DataError
-from gaussfold.data.readers import Stream
-from gaussfold.data.reading import Reading, Roles
-from gaussfold.store import StoreError, load
+from gaussfold.data.reading import Document
 
 _SHOWN_BAD = 5
 
 
 @dataclass(frozen=True)
 class Job:
-    """What to train on, and what to do on the way."""
+    """What to train on, what to do on the way, and the options of the model that the user gave."""
 
-    inputs: Sequence[str]
-    roles: Roles
-    skip_bad: int
+    inputs: Inputs
     run: Run
+    chosen: Document
 
 
-def open_model(path: str) -> StreamModel:
-    """Load a model of the command line; anything else is refused by name."""
-    model = load(path)
-    if not isinstance(model, StreamModel):
-        msg = f"{path}: it holds a {type(model).__name__}; the command line needs a model of 'gaussfold train'"
-        raise StoreError(msg)
-    return model
-
-
-def start_model(run: Run, setting: Setting, reading: Reading, chosen: dict[str, Any]) -> StreamModel:
-    """Return the model to go on with, or a new one; ``chosen`` are the options the user gave."""
-    initial = run.initial
-    if run.resume and initial is None and run.final is not None and Path(run.final).exists():
-        initial = run.final
-    if initial is None:
-        return StreamModel(setting, reading, names={} if run.keep_names else None)
-    model = open_model(initial)
-    known = {
-        **vars(model.setting),
-        "bits": model.reading.bits,
-        "interact": model.reading.interact,
-        "hash": model.reading.hash,
-    }
-    for name, value in chosen.items():
-        if name in known and value != known[name]:
-            msg = f"--{name.replace('_', '-')} {value} differs from the model's {known[name]} ({initial}); leave it out"
-            raise Failure(msg, USAGE)
-    model.reading = dataclasses.replace(
-        model.reading, format=reading.format, separator=reading.separator or model.reading.separator,
-        positive=reading.positive if reading.positive is not None else model.reading.positive,
-    )  # fmt: skip
-    if run.keep_names and model.names is None:
-        model.names = {}
-    return model
-
-
-def train(job: Job, setting: Setting, reading: Reading, chosen: dict[str, Any]) -> int:
-    """Run the job; returns the exit code."""
-    check_target(job.run.final)
-    if job.run.passes < 1:
-        msg = f"--passes {job.run.passes}: 1 or more is needed"
-        raise Failure(msg, USAGE)
-    if job.run.passes > 1 and "-" in job.inputs:
-        msg = "--passes: standard input can be read only once; give a file"
-        raise Failure(msg, USAGE)
-    if job.run.test_only and job.run.initial is None:
-        msg = "-t needs a model to test; give one with -i"
-        raise Failure(msg, USAGE)
-    if (job.run.checkpoint or job.run.checkpoint_seconds) and job.run.final is None:
-        msg = "--checkpoint needs a file to write to; give one with -f"
-        raise Failure(msg, USAGE)
+def train(job: Job, setting: Setting) -> int:
+    """Run the job; ``setting`` is that of a new model. Returns the exit code."""
+    _check(job)
     began = time.perf_counter()
-    model = start_model(job.run, setting, reading, chosen)
+    model = _start_model(job, setting)
     training = _Training(job, model)
     code = training.all_passes()
     if job.run.final is not None and training.keeps:
         save_last(model, job.run.final)
-    skipped = min(training.n_bad, job.skip_bad)  # the one that stopped the run was not skipped
+    skipped = min(training.n_bad, job.inputs.skip_bad)  # the one that stopped the run was not skipped
     summary = summarise(model, training.before, job.run, skipped, time.perf_counter() - began)
     if not training.keeps:
         summary["model"] = None
@@ -104,6 +53,53 @@ def train(job: Job, setting: Setting, reading: Reading, chosen: dict[str, Any]) 
     if job.run.json:
         print(json.dumps(summary, allow_nan=False), flush=True)
     return code
+
+
+def _check(job: Job) -> None:
+    """Refuse what cannot be done before anything is read."""
+    run = job.run
+    check_target(run.final)
+    for wrong, msg in (
+        (run.passes < 1, f"--passes {run.passes}: 1 or more is needed"),
+        (run.passes > 1 and "-" in job.inputs.paths, "--passes: standard input can be read only once; give a file"),
+        (run.test_only and run.initial is None, "-t needs a model to test; give one with -i"),
+        (
+            (run.checkpoint or run.checkpoint_seconds) and run.final is None,
+            "--checkpoint needs a file to write to; give one with -f",
+        ),
+    ):
+        if wrong:
+            raise Failure(msg, USAGE)
+
+
+def _start_model(job: Job, setting: Setting) -> StreamModel:
+    """Return the model to go on with, or a new one."""
+    run = job.run
+    initial = run.initial
+    if run.resume and initial is None and run.final is not None and Path(run.final).exists():
+        initial = run.final
+    if initial is None:
+        return StreamModel(setting, job.inputs.reading, names={} if run.keep_names else None)
+    model = open_model(initial)
+    _refuse_changes(model, job.chosen, initial)
+    new, old = job.inputs.reading, model.reading
+    model.reading = dataclasses.replace(
+        old, format=new.format, separator=new.separator or old.separator,
+        positive=new.positive if new.positive is not None else old.positive,
+    )  # fmt: skip
+    if run.keep_names and model.names is None:
+        model.names = {}
+    return model
+
+
+def _refuse_changes(model: StreamModel, chosen: Document, path: str) -> None:
+    """What a model was begun with cannot be chosen again, unless it is the same."""
+    reading = model.reading
+    known = {**vars(model.setting), "bits": reading.bits, "interact": reading.interact, "hash": reading.hash}
+    for name, value in chosen.items():
+        if name in known and value != known[name]:
+            msg = f"--{name.replace('_', '-')} {value} differs from the model's {known[name]} ({path}); leave it out"
+            raise Failure(msg, USAGE)
 
 
 class _Training:
@@ -141,39 +137,37 @@ class _Training:
 
     def _pass(self, k: int, skip: int) -> int:
         model = self._model
-        stream = Stream(
-            self._job.inputs, model.reading, self._job.roles, max_bad=self._job.skip_bad,
-            keep_names=model.names is not None, tags=self._writer is not None,
-        )  # fmt: skip
+        stream = self._job.inputs.stream(
+            model.reading, keep_names=model.names is not None, tags=self._writer is not None
+        )
         rows = 0
-        chunks = iter(stream)
-        with signals(stream.stop) as caught:
+        with signals(stream.stop) as caught, contextlib.closing(iter(stream)) as chunks:
             try:
                 for chunk in chunks:
                     model.reading = stream.reading
                     self._report_bad(chunk)
                     rows += len(chunk)
-                    if rows <= skip:
-                        continue
-                    rest = chunk if rows - len(chunk) >= skip else chunk.rows(len(chunk) - (rows - skip))
-                    at = rows - len(rest)
-                    for part in self._checkpoints.parts(rest, model):
-                        self._rows(part, k, at)
-                        at += len(part)
-                        self._checkpoints.maybe(model)
-                        if caught:
-                            break
+                    if rows > skip:
+                        rest = chunk if rows - len(chunk) >= skip else chunk.rows(len(chunk) - (rows - skip))
+                        self._parts(rest, k, rows - len(rest), caught)
                     if caught:
                         break
             except DataError as error:
                 self._stuck = True
                 return fail(f"{error}{self._kept()}", BAD_DATA)
-            finally:
-                chunks.close()  # type: ignore[attr-defined]
         if caught:
             fail(f"stopped after {model.examples - self._first} examples{self._kept()}", 0)
             return {2: INTERRUPTED, 15: TERMINATED}.get(caught[0], INTERRUPTED)
         return OK
+
+    def _parts(self, chunk: Chunk, k: int, start: int, caught: list[int]) -> None:
+        """Take a chunk from one checkpoint to the next, as long as no signal was caught."""
+        for part in self._checkpoints.parts(chunk, self._model):
+            self._rows(part, k, start)
+            start += len(part)
+            self._checkpoints.maybe(self._model)
+            if caught:
+                return
 
     @property
     def keeps(self) -> bool:
@@ -197,7 +191,7 @@ class _Training:
                     self._count(chunk.rows(at, stop), error.trace)
                 self._model.run = {"passes": k, "rows": start + stop, "finished": 0}
                 self.n_bad += 1
-                if self.n_bad > self._job.skip_bad:
+                if self.n_bad > self._job.inputs.skip_bad:
                     raise trouble from error
                 fail(f"skipped {trouble}", 0)
                 stop += 1
@@ -221,7 +215,5 @@ class _Training:
     def _report_bad(self, chunk: Chunk) -> None:
         if not chunk.n_bad:
             return
-        for record in chunk.bad[: max(0, _SHOWN_BAD - self.n_bad)]:
-            if self._job.skip_bad:
-                fail(f"skipped {record}", 0)
+        self._job.inputs.report_bad(chunk, max(0, _SHOWN_BAD - self.n_bad))
         self.n_bad += chunk.n_bad

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import numpy as np
 
 from gaussfold.cli.model import StreamModel
-from gaussfold.cli.train import open_model
+from gaussfold.cli.saving import open_model
+from gaussfold.data.reading import Document
 
 
 def inspect(path: str, top: int, as_json: bool) -> int:
@@ -34,7 +34,7 @@ def inspect(path: str, top: int, as_json: bool) -> int:
     return 0
 
 
-def describe(model: StreamModel, top: int) -> dict[str, Any]:
+def describe(model: StreamModel, top: int) -> Document:
     """Return the model and its outstanding weights, as JSON can hold them."""
     size = 1 << model.reading.bits
     slots = model.used()
@@ -42,7 +42,7 @@ def describe(model: StreamModel, top: int) -> dict[str, Any]:
     std = np.sqrt(variance)
     names = model.names or {}
 
-    def rows(order: Any) -> list[dict[str, Any]]:
+    def rows(order: np.ndarray) -> list[Document]:
         return [
             {
                 "feature": names.get(slot, f"slot {slot}"),
@@ -53,7 +53,7 @@ def describe(model: StreamModel, top: int) -> dict[str, Any]:
             for k, slot in zip(order[:top].tolist(), slots[order[:top]].tolist(), strict=True)
         ]
 
-    head: dict[str, Any] = {
+    head: Document = {
         "examples": model.examples,
         "average_loss": round(model.average_loss, 6) if model.learned else None,
         "bits": model.reading.bits,

@@ -1,0 +1,1 @@
+"""What the commands do, one file each; `gaussfold.cli.app` says how they are called."""

@@ -1,0 +1,72 @@
+"""The formats that rows are read from: the list of them stands here and nowhere else.
+
+A format is one module of this package with a `Format` record in it, and one line in `_HOMES`. Modules are imported when
+they are needed: the command line lists the names in its help, which must answer at once. A format from outside the
+package is made known by `register`.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from gaussfold.data.formats.base import Format
+
+_HOMES = {
+    "vw": "vw",
+    "svmlight": "svmlight",
+    "csv": "csv_tsv",
+    "tsv": "csv_tsv",
+    "parquet": "parquet_arrow",
+    "arrow": "parquet_arrow",
+}
+"""Names and modules, in the order in which they are asked whether a file is theirs."""
+OF_NOTHING = "vw"
+"""What an empty input without a telling name is taken for: it has no rows in any format."""
+_PACKINGS = (".gz", ".zst", ".zstd")
+_registered: dict[str, Format] = {}
+
+
+def names() -> tuple[str, ...]:
+    """All formats, in the order in which they are asked."""
+    return (*_HOMES, *(name for name in _registered if name not in _HOMES))
+
+
+def find(name: str) -> Format:
+    """Return the format of this name; any other is an error that lists those that are allowed."""
+    if name in _HOMES and name not in _registered:
+        for found in importlib.import_module(f"{__name__}.{_HOMES[name]}").FORMATS:
+            _registered.setdefault(found.name, found)
+    if name not in _registered:
+        from gaussfold.checks import refuse_name  # brings NumPy, which --help does without
+
+        refuse_name("format", name, names())
+    return _registered[name]
+
+
+def register(found: Format) -> None:
+    """Make a format known under its name."""
+    _registered[found.name] = found
+
+
+def format_of_name(path: str) -> str | None:
+    """Guess the format from a file's name."""
+    lower = path.lower()
+    for packing in _PACKINGS:
+        lower = lower.removesuffix(packing)
+    return next((name for name in names() if lower.endswith(find(name).endings)), None)
+
+
+def format_of_bytes(head: bytes, source: str) -> str:
+    """Guess the format from the beginning of a file: its first bytes, else its first line that says something."""
+    known = [find(name) for name in names()]
+    line = next((line for line in head.splitlines() if line.strip() and not line.lstrip().startswith(b"#")), b"")
+    for found in known:
+        if found.magic and head.startswith(found.magic):
+            return found.name
+    for found in known:
+        if line and found.looks_like(line):
+            return found.name
+    from gaussfold.data.messages import DataError  # as above
+
+    msg = f"{source}: its format cannot be told from its name or first line; say --format ({', '.join(names())})"
+    raise DataError(msg)

@@ -1,0 +1,254 @@
+"""Parquet and Arrow files, batch by batch: tables whose columns have types."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gaussfold.data import tables, tabular
+from gaussfold.data.chunks import Chunk
+from gaussfold.data.columns import Feature, assemble, categories, name_features, numbers
+from gaussfold.data.formats.base import Format
+from gaussfold.data.intake import Intake
+from gaussfold.data.messages import BadRecord, BadRecordError, DataError
+from gaussfold.data.plain_numbers import number_text
+from gaussfold.data.reading import Column, Reading, Roles
+from gaussfold.data.sources import Source
+from gaussfold.engine.text.csr_rows import EXPECTED_LABEL, EXPECTED_SMALLER, EXPECTED_WEIGHT, LARGEST
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BATCH = 8192
+
+
+class _Place(NamedTuple):
+    """What a batch's columns mean, and where it stands in its file."""
+
+    columns: Sequence[Column]
+    reading: Reading
+    source: str
+    row: int
+
+
+def _reader(kind: str) -> Callable[[Source, Intake], Iterator[Chunk]]:
+    def read(source: Source, intake: Intake) -> Iterator[Chunk]:
+        return _read(source.name, kind, intake)
+
+    return read
+
+
+def _read(name: str, kind: str, intake: Intake) -> Iterator[Chunk]:
+    schema, batches = _open(name, kind)
+    names = [str(field.name) for field in schema]
+    if intake.reading.columns is None:
+        columns = tables.assign(names, [_holds_numbers(field.type) for field in schema], intake.roles, name)
+        intake.reading = dataclasses.replace(intake.reading, columns=columns)
+    else:
+        columns = tables.match(intake.reading.columns, names, name)
+    seen: set[int] = set()
+    row = 1
+    for batch in batches:
+        place = _Place(columns, intake.reading, name, row)
+        bad = _find_bad(batch, place)
+        bad_left = intake.max_bad - intake.n_bad
+        end = bad[bad_left].line - row if len(bad) > bad_left else batch.num_rows
+        skipped = bad[:bad_left]
+        chunk = _chunk(batch.slice(0, end), place, skipped, seen if intake.keep_names else None)
+        intake.n_bad += len(skipped)
+        row += batch.num_rows
+        yield chunk
+        if end < batch.num_rows:
+            raise BadRecordError(bad[len(skipped)], intake.max_bad)
+
+
+def _open(name: str, kind: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Schema and record batches of a file."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        msg = f"{name}: reading {kind} needs pyarrow; pip install 'gaussfold[arrow]'"
+        raise DataError(msg) from error
+    try:
+        if kind == "parquet":
+            file = pq.ParquetFile(name)
+            return file.schema_arrow, file.iter_batches(batch_size=_BATCH)
+        source = pa.memory_map(name)
+        try:
+            reader = pa.ipc.open_file(source)
+            return reader.schema, (reader.get_batch(i) for i in range(reader.num_record_batches))
+        except pa.ArrowInvalid:
+            stream = pa.ipc.open_stream(pa.memory_map(name))
+            return stream.schema, iter(stream)
+    except (pa.ArrowInvalid, OSError) as error:
+        msg = f"{name}: it cannot be read as {kind} ({error})"
+        raise DataError(msg) from error
+
+
+def _holds_numbers(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds numbers."""
+    import pyarrow as pa
+
+    return any(
+        test(kind) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+    )
+
+
+def _find_bad(batch: pa.RecordBatch, place: _Place) -> list[BadRecord]:
+    """Rows with a label, weight or number that cannot be learned, in order; one reason each."""
+    columns, reading, source, row = place
+    found: dict[int, BadRecord] = {}
+    for column, values in zip(columns, batch.columns, strict=True):
+        if column.kind == "label" and reading.positive is None:
+            expected, allowed = EXPECTED_LABEL, _ALLOWED[reading.labels]
+        elif column.kind == "weight":
+            expected, allowed = EXPECTED_WEIGHT, _is_weight
+        elif column.kind == "number":
+            expected, allowed = EXPECTED_SMALLER, _is_real
+        else:
+            continue
+        found_here = _doubles(values, column.name, source)
+        for k in np.flatnonzero(~allowed(found_here)).tolist():
+            text = str(found_here[k]).encode()
+            found.setdefault(k, BadRecord(source, row + k, expected, text, reading.labels, column.name))
+    return [found[k] for k in sorted(found)]
+
+
+def _is_real(values: np.ndarray) -> np.ndarray:
+    """NaN is a missing value, which is no error."""
+    return np.asarray(np.isnan(values) | (np.abs(values) <= LARGEST))
+
+
+def _is_weight(values: np.ndarray) -> np.ndarray:
+    return np.asarray((values >= 0.0) & (values <= LARGEST))
+
+
+_ALLOWED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "binary": lambda y: np.isnan(y) | np.isin(y, (-1.0, 0.0, 1.0)),
+    "real": _is_real,
+    "count": lambda y: np.isnan(y) | (_is_weight(y) & (np.floor(y) == y)),
+}
+
+
+def _chunk(batch: pa.RecordBatch, place: _Place, bad: list[BadRecord], seen: set[int] | None) -> Chunk:
+    """Rows of a batch without the bad ones; ``seen`` are the slots named so far, None if names are not kept."""
+    columns, reading, source, row = place
+    lines = np.arange(row, row + batch.num_rows, dtype=np.int32)
+    if bad:
+        good = ~np.isin(lines, [record.line for record in bad])
+        batch, lines = batch.filter(good), lines[good]
+    cells = list(zip(columns, batch.columns, strict=True))
+    single = {column.kind: (values, column.name) for column, values in cells}
+    n = batch.num_rows
+    label, weight, tags = np.full(n, math.nan), np.ones(n), None
+    if "label" in single:
+        label = _labels(*single["label"], reading, source)
+    if "weight" in single:
+        weight = _doubles(*single["weight"], source)
+    if "tag" in single:
+        tags = ["" if value is None else str(value) for value in single["tag"][0].to_pylist()]
+    used = [(column, values) for column, values in cells if column.kind in ("number", "category")]
+    features = [_feature(column, values, source, row) for column, values in used]
+    indptr, indices, data = assemble(features, n, reading)
+    names = [] if seen is None else name_features(features, [values for _, values in used], reading, seen)
+    return Chunk(
+        indptr, indices, data, label, weight, reading.width, source, lines, tags, names, bad=bad, n_bad=len(bad)
+    )
+
+
+def _feature(column: Column, values: pa.Array, source: str, row: int) -> Feature:
+    if column.kind == "number":
+        return numbers(column, _doubles(values, column.name, source), source, row)
+    return categories(column, *_dictionary(values, column.name, source))
+
+
+def _doubles(values: pa.Array, name: str, source: str) -> np.ndarray:
+    import pyarrow as pa
+
+    try:
+        return np.asarray(values.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        msg = f"{source}: column {name!r} does not hold numbers ({error})"
+        raise DataError(msg) from error
+
+
+def _dictionary(values: pa.Array, name: str, source: str) -> tuple[list[str], np.ndarray]:
+    """Distinct texts and codes; missing is -1."""
+    import pyarrow as pa
+
+    try:
+        if not pa.types.is_dictionary(values.type):
+            values = values.cast(pa.string()).dictionary_encode()
+        texts = [str(text) for text in values.dictionary.cast(pa.string()).to_pylist()]
+        codes = values.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        msg = f"{source}: column {name!r} of type {values.type} does not hold text or numbers"
+        raise DataError(msg) from error
+    return texts, np.asarray(codes, np.int64)
+
+
+def _labels(values: pa.Array, name: str, reading: Reading, source: str) -> np.ndarray:
+    if reading.positive is not None:
+        texts, codes = _dictionary(values, name, source)
+        hits = np.array([text == reading.positive for text in texts] + [False])
+        return np.where(codes < 0, np.nan, hits[codes])
+    label = _doubles(values, name, source)
+    return np.where(label == -1.0, 0.0, label) if reading.labels == "binary" else label
+
+
+class _ColumnTable:
+    """The columns of a file, as text or as they are."""
+
+    def __init__(self, name: str, kind: str, roles: Roles) -> None:
+        schema, self._batches = _open(name, kind)
+        columns = tables.assign([str(field.name) for field in schema], [False] * len(schema), roles, name)
+        self.names = [column.name for column in columns if column.kind != "ignored"]
+
+    def records(self, names: list[str], _bad: tabular.Badness) -> Iterator[tuple[str, ...]]:
+        for batch in self._batches:
+            yield from zip(*(map(_text, column.to_pylist()) for column in batch.select(names).columns), strict=True)
+
+    def batches(self, names: list[str], _bad: tabular.Badness) -> Iterator[pa.RecordBatch]:
+        return (batch.select(names) for batch in self._batches)
+
+
+def _opener(kind: str) -> Callable[[Source, Reading, Roles], tabular.Table]:
+    def open_table(source: Source, _reading: Reading, roles: Roles) -> tabular.Table:
+        return _ColumnTable(source.name, kind, roles)
+
+    return open_table
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(int(value))
+    if isinstance(value, float):
+        return "" if value != value else number_text(value)
+    return str(value)
+
+
+FORMATS = (
+    Format(
+        name="parquet",
+        read=_reader("parquet"),
+        endings=(".parquet", ".pq"),
+        magic=(b"PAR1",),
+        from_pipe=False,
+        open_table=_opener("parquet"),
+    ),
+    Format(
+        name="arrow",
+        read=_reader("arrow"),
+        endings=(".arrow", ".feather", ".ipc"),
+        magic=(b"ARROW1", b"\xff\xff\xff\xff"),
+        from_pipe=False,
+        open_table=_opener("arrow"),
+    ),
+)
