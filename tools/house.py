@@ -46,13 +46,8 @@ class Module(NamedTuple):
     """One file of the package, read once for all measures."""
 
     path: Path
-    text: str
-    tree: ast.Module
-
-    @property
-    def lines(self) -> list[str]:
-        """Its lines, without their ends."""
-        return self.text.splitlines()
+    lines: list[str]
+    nodes: list[ast.AST]
 
 
 class Place(NamedTuple):
@@ -72,7 +67,7 @@ def read(package: Path = PACKAGE) -> list[Module]:
     modules = []
     for path in sorted(package.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        modules.append(Module(path, text, ast.parse(text, str(path))))
+        modules.append(Module(path, text.splitlines(), list(ast.walk(ast.parse(text, str(path))))))
     return modules
 
 
@@ -101,7 +96,7 @@ def _is_code(name: str) -> bool:
 
 def _equalities(module: Module) -> Iterator[tuple[ast.Compare, list[str]]]:
     """Every ``==``, ``!=``, ``in`` and ``not in``, with the names on its sides."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Compare) and isinstance(node.ops[0], (ast.Eq, ast.NotEq, ast.In, ast.NotIn)):
             yield node, [name for name in map(_name, [node.left, *node.comparators]) if name]
 
@@ -123,7 +118,7 @@ def switches(module: Module) -> Iterator[Place]:
 
 def foreign_private(module: Module) -> Iterator[Place]:
     """Attributes with an underscore, of anything but ``self`` and ``cls``."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Attribute) and _is_private(node.attr):
             owner = node.value.id if isinstance(node.value, ast.Name) else ""
             if owner not in {"self", "cls"}:
@@ -132,7 +127,7 @@ def foreign_private(module: Module) -> Iterator[Place]:
 
 def private_imports(module: Module) -> Iterator[Place]:
     """Names with an underscore, taken from another file (a module's own name may have one)."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.ImportFrom):
             for alias in filter(lambda a: _is_private(a.name), node.names):
                 yield Place(node.lineno, f"from {node.module} import {alias.name}")
@@ -144,7 +139,7 @@ def _is_private(name: str) -> bool:
 
 def functions(module: Module) -> Iterator[Function]:
     """All functions and methods, nested ones too."""
-    return (node for node in ast.walk(module.tree) if isinstance(node, Function))
+    return (node for node in module.nodes if isinstance(node, Function))
 
 
 _FORKS = (
@@ -167,8 +162,9 @@ def parameters(function: Function) -> int:
 def _functions_over(size: Callable[[Function], int], limit: int) -> Finder:
     def find(module: Module) -> Iterator[Place]:
         for function in functions(module):
-            if size(function) > limit:
-                yield Place(function.lineno, function.name, size(function))
+            found = size(function)
+            if found > limit:
+                yield Place(function.lineno, function.name, found)
 
     return find
 
@@ -216,7 +212,6 @@ def measure(modules: list[Module]) -> dict[str, float]:
     """Every number of the table, by the names that :data:`LIMITS` uses."""
     sizes = [len(module.lines) for module in modules]
     found = {name: [place for _, place in places(modules, name)] for name in FINDERS}
-    every = [function for module in modules for function in functions(module)]
     return {
         "files": len(sizes),
         "lines": sum(sizes),
@@ -224,8 +219,8 @@ def measure(modules: list[Module]) -> dict[str, float]:
         "largest": max(sizes),
         **{name: len(them) for name, them in found.items()},
         "any_per_thousand": round(1000 * len(found["any"]) / sum(sizes), 1),
-        "worst_complexity": max(map(complexity, every), default=0),
-        "most_parameters": max(map(parameters, every), default=0),
+        "worst_complexity": max((place.size for place in found["complex"]), default=COMPLEX),
+        "most_parameters": max((place.size for place in found["parameters"]), default=PARAMETERS),
     }
 
 
