@@ -110,7 +110,7 @@ def _torch(report: Report, task: Task, epochs: int, quick: bool) -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "task.npz"
-        noise = getattr(task.likelihood, "std", 1.0)
+        noise = task.likelihood.std if isinstance(task.likelihood, gf.likelihoods.Gaussian) else 1.0
         np.savez(
             path, X=task.train[0], y=task.train[1].astype(np.int64 if task.offset == 0.0 else np.float32),
             X_test=task.test[0], y_test=task.test[1].astype(np.int64 if task.offset == 0.0 else np.float32),
@@ -141,7 +141,7 @@ def _loops(report: Report, quick: bool) -> None:
     function = deep.log_likelihood(line, gf.likelihoods.Gaussian(std=0.5))
     make = partial(deep.VIFA, function, params, rank=3, n_samples=10, batch_size=100, learning_rate=0.01)
     method, rows, data = make(), len(task.train[1]), jax.tree.map(jnp.asarray, task.train)
-    program, hyper = method._program(), method._hyper(rows, 100)
+    program, hyper = method.program(), method.hyper(rows, 100)
 
     @jax.jit
     def one(inner: Any, index: Any, step: Any) -> Any:
@@ -150,7 +150,7 @@ def _loops(report: Report, quick: bool) -> None:
 
     def shuffled(count: int) -> None:
         """As one would write it: a permutation per epoch, ten batches a step."""
-        rng, inner, pool = np.random.default_rng(0), method._initial(), np.zeros((0, 100), np.int32)
+        rng, inner, pool = np.random.default_rng(0), method.initial(), np.zeros((0, 100), np.int32)
         for step in range(count):
             while len(pool) < 10:
                 epoch = rng.permutation(rows)[: rows // 100 * 100].reshape(-1, 100)
@@ -161,7 +161,7 @@ def _loops(report: Report, quick: bool) -> None:
 
     def bare(count: int) -> None:
         """The same batches in every step, already where they are needed."""
-        inner, index = method._initial(), jnp.asarray(batch_rows(0, 0, 10, rows, 100))
+        inner, index = method.initial(), jnp.asarray(batch_rows(0, 0, 10, rows, 100))
         for step in range(count):
             inner, loss, ok = one(inner, index, step)
         jax.block_until_ready((inner, loss, ok))

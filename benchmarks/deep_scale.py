@@ -36,8 +36,8 @@ class Case:
             quadratic, jnp.zeros(dim), rank=rank, n_samples=1, batch_size=1, learning_rate=1e-4,
             init_factors=factors,
         )  # fmt: skip
-        self.program, self.hyper = method._program(), method._hyper(1, 1)
-        self.state = training.start(method._initial())
+        self.program, self.given = method.program(), training.Given(method.hyper(1, 1), jnp.ones(1), 10)
+        self.state = training.start(method.initial())
         self.steps = int(np.clip(2e7 / (dim * (rank + 2)), 1, 512))
         self.best = np.inf
         self.visit()  # compiles
@@ -47,9 +47,7 @@ class Case:
         """Take steps, in the state's own memory."""
         rows = np.zeros((self.steps, 1, 1), np.int32)
         started = time.perf_counter()
-        self.state, _ = training.run_chunk(
-            self.program, False, self.state, self.hyper, jnp.ones(1), rows, self.steps, 10
-        )
+        self.state, _ = training.run_chunk(self.program, False, self.state, self.given, rows, self.steps)
         jax.block_until_ready(self.state)
         self.best = min(self.best, (time.perf_counter() - started) / self.steps)
 

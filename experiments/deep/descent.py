@@ -31,12 +31,14 @@ WINDOWS = {"batches of 100, windows of 10": (100, 10), "batches of 10, windows o
 class Recorded(deep.SWAG):
     """SWAG that also keeps every sample, to draw it."""
 
-    def _forget(self) -> None:
-        super()._forget()
+    def forget(self) -> None:
+        """Begin with no samples."""
+        super().forget()
         self.samples: list[Array] = []
 
-    def _take(self, samples: Array) -> None:
-        super()._take(samples)
+    def take(self, samples: Array) -> None:
+        """Look at them, and keep them."""
+        super().take(samples)
         self.samples.append(samples)
 
 

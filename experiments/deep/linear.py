@@ -86,7 +86,7 @@ def fit_planes(data: list[Any], settings: list[tuple[float, float]], steps: int)
         for number, (rate, power) in enumerate(settings)
     ]
     rows = [(X.astype(np.float32), y.astype(np.float32)) for X, y in data]
-    return [gaussian(found.belief) for found in deep.fit_together(methods, rows, steps=steps, progress=False) if found]
+    return [gaussian(found.belief) for found in deep.fit_many(methods, rows, steps=steps, progress=False) if found]
 
 
 def chosen_in_planes(trials: int, steps: int) -> tuple[tuple[float, float], dict[str, float]]:
@@ -224,7 +224,7 @@ def fit_ridges(name: str, problem: Ridge, powers: list[float], seeds: list[int],
     ]
     batches = -(-len(y) // 100)  # the authors' epochs have a last, smaller batch; ours are all full, and as many
     data = [(X.astype(np.float32), y.astype(np.float32))] * len(methods)
-    fits = deep.fit_together(methods, data, steps=epochs * batches // (10 * shorter), progress=False)
+    fits = deep.fit_many(methods, data, steps=epochs * batches // (10 * shorter), progress=False)
     exact_mean = np.append(bias, truth.mean)
     answer = []
     for posterior in filter(None, fits):

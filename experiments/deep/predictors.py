@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,32 +68,22 @@ Settings = Mapping[str, Any]
 
 def vifa(model: Model, problem: Problem, settings: Settings, seed: int) -> Any:
     """The thesis's settings: K = 1, M = 10, L = 4, Adam; to be trained for 120 epochs."""
-    return deep.VIFA(
-        model.log_likelihood,
-        problem.start(model, seed),
-        rank=1,
-        prior_precision=settings["precision"],
-        n_samples=4,
-        batch_size=10,
-        learning_rate=settings["rate"],
-        seed=seed,
+    return _factor(deep.VIFA, model, problem, settings, seed)(
+        n_samples=4, batch_size=10, learning_rate=settings["rate"]
     )
 
 
 def slang(model: Model, problem: Problem, settings: Settings, seed: int) -> Any:
     """K = 1, two networks a step, batches of 32; the Gauss-Newton matrix in place of squared gradients."""
-    return deep.SLANG(
-        model.log_likelihood,
-        problem.start(model, seed),
-        rank=1,
-        prior_precision=settings["precision"],
-        n_samples=2,
-        batch_size=32,
-        learning_rate=0.02,
-        precision_rate=0.02,
-        momentum=0.9,
-        curvature="gauss-newton",
-        seed=seed,
+    rates = {"learning_rate": 0.02, "precision_rate": 0.02, "momentum": 0.9}
+    make = _factor(deep.SLANG, model, problem, settings, seed)
+    return make(n_samples=2, batch_size=32, curvature="gauss-newton", **rates)
+
+
+def _factor(kind: Any, model: Model, problem: Problem, settings: Settings, seed: int) -> Callable[..., Any]:
+    """A method with one factor, its other options still to be given."""
+    return partial(
+        kind, model.log_likelihood, problem.start(model, seed), 1, prior_precision=settings["precision"], seed=seed
     )
 
 
@@ -175,6 +166,6 @@ def fit_all(
         numbers = [number for number, each in enumerate(lengths) if each == length]
         methods = [make(model, problems[number], settings[number], seeds[number]) for number in numbers]
         data = [tuple(problems[number].train) for number in numbers]
-        fits = deep.fit_together(methods, data, epochs=length, progress=False)
+        fits = deep.fit_many(methods, data, epochs=length, progress=False)
         found |= dict(zip(numbers, fits, strict=True))
     return [found[number] for number in range(len(settings))]

@@ -99,7 +99,7 @@ def test_draws_do_not_depend_on_how_many_are_drawn(name):
 
 
 def test_large_networks_have_the_draws_of_small_ones(monkeypatch):
-    program = gf.deep.VIFA(lambda params, batch: batch * 0.0, jnp.zeros(50), rank=3, n_samples=2)._program()
+    program = gf.deep.VIFA(lambda params, batch: batch * 0.0, jnp.zeros(50), rank=3, n_samples=2).program()
     hyper = {"key": jax.random.key_data(jax.random.key(1))}
     h, z = program.draw(hyper, 4)
     monkeypatch.setattr(variational, "_LARGE", 16)

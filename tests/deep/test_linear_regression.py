@@ -51,7 +51,7 @@ def test_two_dimensions():
     ]
     data = [(oracle[f"t{trial}_X"], oracle[f"t{trial}_y"]) for trial in trials]
     found = []
-    for trial, posterior in zip(trials, gf.deep.fit_together(methods, data, steps=steps), strict=True):
+    for trial, posterior in zip(trials, gf.deep.fit_many(methods, data, steps=steps), strict=True):
         mean, cov = oracle[f"t{trial}_true_mean"], oracle[f"t{trial}_true_cov"]
         ours = posterior.belief.to_dense()
         found.append((relative(ours.mean, mean), relative(ours.cov, cov), wasserstein(ours.mean, ours.cov, mean, cov)))

@@ -55,8 +55,8 @@ def test_factor_iterates_are_the_analysis_of_all_iterates(method):
     found = gf.deep.FactorIterates(LINEAR, start(), method=method, **settings).fit(DATA, steps=700).belief
     taken = []
     collector = gf.deep.SWAG(LINEAR, start(), **(settings | {"rank": 2}))
-    collector._take = lambda samples: taken.append(samples.copy())
-    collector._posterior = lambda inner: None
+    collector.take = lambda samples: taken.append(samples.copy())
+    collector.belief = lambda inner: gf.FactorGaussian.isotropic(3, 1)
     collector.fit(DATA, steps=700)
     analysis = gf.StreamingFactorAnalysis(1, method, random_state=0).fit(np.concatenate(taken))
     np.testing.assert_allclose(found.mean, analysis.mean_, rtol=1e-6)
@@ -143,8 +143,8 @@ def test_a_step_of_slang_is_its_equations(rank, randomised):
         normals = rng.standard_normal((S, D + rank))
         velocity = rng.standard_normal(D)
         inner = {"mean": mean, "U": U, "diagonal": d, "velocity": velocity}
-        hyper = method._hyper(N, M) | {"rates": (0.2, 0.3)}
-        program = method._program()
+        hyper = method.hyper(N, M) | {"rates": (0.2, 0.3)}
+        program = method.program()
         program = slang.SLANGProgram(program.columns, program.layout, rank, S, "independent", (None, None), randomised)
         draws = jnp.asarray(normals), jax.random.key_data(jax.random.key(1))
         new, loss, ok = jax.jit(program.step)(jax.tree.map(jnp.asarray, inner), hyper, batch, draws, 0)
@@ -177,7 +177,7 @@ def test_a_step_of_slang_is_its_equations(rank, randomised):
 def test_samples_of_a_low_rank_precision():
     rng = np.random.default_rng(5)
     U, d = rng.standard_normal((4, 2)), rng.uniform(0.5, 2, 4)
-    rows = slang.Rows(jnp.asarray(U, jnp.float32), jnp.asarray(d, jnp.float32))
+    rows = slang.LowRankPrecision(jnp.asarray(U, jnp.float32), jnp.asarray(d, jnp.float32))
     normals = rng.standard_normal((200_000, 6)).astype(np.float32)
     found = np.cov(np.asarray(rows.samples(normals[:, :4], normals[:, 4:])).T)
     assert relative(found, np.linalg.inv(U @ U.T + np.diag(d))) < 0.01
@@ -191,7 +191,7 @@ def test_gauss_newton_is_the_hessian_where_networks_are_linear(likelihood, outpu
     rng = np.random.default_rng(6)
     batch = jnp.asarray(rng.standard_normal((5, 2)), jnp.float32), jnp.asarray([0, 2, 1, 1, 0])
     theta = jnp.asarray(0.5 * rng.standard_normal(layout.dim), jnp.float32)
-    value, slope, columns = jax.jit(curvature.GaussNewton(function, layout))(theta, batch)
+    value, slope, columns = jax.jit(curvature.GaussNewtonColumns(function, layout))(theta, batch)
     whole = lambda flat: function(layout.unflatten(flat), batch).sum()  # noqa: E731
     exact = jax.jit(lambda flat: (whole(flat), jax.grad(whole)(flat), jax.hessian(whole)(flat)))(theta)
     np.testing.assert_allclose(value, exact[0], rtol=1e-5)

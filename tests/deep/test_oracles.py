@@ -59,11 +59,11 @@ def test_trajectories(name, digits):
         )
         data = jnp.asarray(oracle["X"], dtype), jnp.asarray(oracle["y"], dtype)
         draws = {key: jnp.asarray(oracle[key], dtype).reshape(count, L, -1) for key in ("h", "z")}
-        hyper = method._hyper(len(oracle["y"]), M) | draws
+        hyper = method.hyper(len(oracle["y"]), M) | draws
         rows = oracle["batch_idx"].astype(np.int32).reshape(count, 1, L, M)
-        program, state = Replay(method._program()), training.start(method._initial())
+        program, state = Replay(method.program()), training.start(method.initial())
         for update in range(count):
-            state, _ = training.run_chunk(program, False, state, hyper, data, rows[update], 1, 1)
+            state, _ = training.run_chunk(program, False, state, training.Given(hyper, data, 1), rows[update], 1)
             found = state["inner"]["variables"]
             for ours, theirs in (("mean", "c"), ("factors", "F"), ("log_psi", "psi")):
                 value = np.exp(found[ours]) if ours == "log_psi" else np.asarray(found[ours]).T

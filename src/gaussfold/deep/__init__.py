@@ -1,6 +1,17 @@
 """A posterior for any network: a function ``log_likelihood(params, batch)`` over any tree of parameters.
 
-Needs JAX and optax, the extra ``gaussfold[jax]``; the names are imported on first use.
+Needs JAX and optax, the extra ``gaussfold[jax]``; the names are imported on first use. What lives where:
+
+- ``vifa`` (its step in ``variational``, ``objective``, ``blocks``), ``slang`` (``curvature``), ``swag`` (``iterates``):
+  methods that train in steps, children of ``method``; ``many`` fits several of them side by side.
+- ``training`` is their one compiled loop, ``batches`` and ``draws`` what it is fed with, ``steps`` the optimiser,
+  ``state`` a training that was saved.
+- ``lrvga`` (a step in ``extragradient``, ``fisher``) learns in one pass without a learning rate.
+- ``families`` has the likelihoods of :mod:`gaussfold.likelihoods` in JAX, ``likelihoods`` joins one with a network,
+  ``noise`` is a noise level that is learned.
+- ``posterior``, ``prediction`` are what comes out; ``trees`` how a tree lies in a vector; ``search`` tunes.
+
+What must not be broken: the state of a training is a dict of dicts, since a saved one is read by those names.
 """
 
 from __future__ import annotations
@@ -9,30 +20,31 @@ import importlib
 from typing import TYPE_CHECKING
 
 _HOMES = {
-    "FactorIterates": "swag",
-    "MultiSWAG": "swag",
-    "SLANG": "slang",
-    "SWAG": "swag",
-    "LRVGA": "lrvga",
-    "Layout": "trees",
-    "MultiPosterior": "posterior",
-    "Posterior": "posterior",
-    "LearnedGaussian": "likelihoods",
-    "LogLikelihood": "likelihoods",
-    "Prediction": "prediction",
-    "Softmax": "likelihoods",
-    "fit_together": "together",
-    "Choice": "search",
-    "LogUniform": "search",
-    "Search": "search",
-    "random_search": "search",
-    "TrainingError": "training",
-    "VIFA": "vifa",
-    "log_likelihood": "likelihoods",
-    "with_noise": "likelihoods",
-    "layout_of": "trees",
-    "load": "posterior",
+    "Choice": "gaussfold.deep.search",
+    "FactorIterates": "gaussfold.deep.swag",
+    "LRVGA": "gaussfold.deep.lrvga",
+    "Layout": "gaussfold.deep.trees",
+    "LearnedGaussian": "gaussfold.deep.noise",
+    "LogLikelihood": "gaussfold.deep.likelihoods",
+    "LogUniform": "gaussfold.deep.search",
+    "MultiPosterior": "gaussfold.deep.posterior",
+    "MultiSWAG": "gaussfold.deep.swag",
+    "Posterior": "gaussfold.deep.posterior",
+    "Prediction": "gaussfold.deep.prediction",
+    "SLANG": "gaussfold.deep.slang",
+    "SWAG": "gaussfold.deep.swag",
+    "Search": "gaussfold.deep.search",
+    "Softmax": "gaussfold.likelihoods",
+    "TrainingError": "gaussfold.deep.training",
+    "VIFA": "gaussfold.deep.vifa",
+    "fit_many": "gaussfold.deep.many",
+    "layout_of": "gaussfold.deep.trees",
+    "load": "gaussfold.deep.posterior",
+    "log_likelihood": "gaussfold.deep.likelihoods",
+    "random_search": "gaussfold.deep.search",
+    "with_noise": "gaussfold.deep.noise",
 }
+_OLDER_NAMES = {"fit_together": "fit_many"}
 
 __all__ = [
     "LRVGA",
@@ -52,6 +64,7 @@ __all__ = [
     "Search",
     "Softmax",
     "TrainingError",
+    "fit_many",
     "fit_together",
     "layout_of",
     "load",
@@ -61,25 +74,29 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from gaussfold.deep.likelihoods import LearnedGaussian, LogLikelihood, Softmax, log_likelihood, with_noise
+    from gaussfold.deep.likelihoods import LogLikelihood, log_likelihood
     from gaussfold.deep.lrvga import LRVGA
+    from gaussfold.deep.many import fit_many
+    from gaussfold.deep.many import fit_many as fit_together
+    from gaussfold.deep.noise import LearnedGaussian, with_noise
     from gaussfold.deep.posterior import MultiPosterior, Posterior, load
     from gaussfold.deep.prediction import Prediction
     from gaussfold.deep.search import Choice, LogUniform, Search, random_search
     from gaussfold.deep.slang import SLANG
     from gaussfold.deep.swag import SWAG, FactorIterates, MultiSWAG
-    from gaussfold.deep.together import fit_together
     from gaussfold.deep.training import TrainingError
     from gaussfold.deep.trees import Layout, layout_of
     from gaussfold.deep.vifa import VIFA
+    from gaussfold.likelihoods import Softmax
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
+    known = _OLDER_NAMES.get(name, name)
+    if known not in _HOMES:
         msg = f"module 'gaussfold.deep' has no attribute {name!r}"
         raise AttributeError(msg)
     try:
-        value: object = getattr(importlib.import_module(f"gaussfold.deep.{_HOMES[name]}"), name)
+        value: object = vars(importlib.import_module(_HOMES[known]))[known]
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in ("jax", "jaxlib", "optax"):
             raise

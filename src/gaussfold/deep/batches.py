@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gaussfold.deep.trees import Tree
-
-LogLikelihoodFunction = Callable[[Tree, Any], Any]
-"""``log_likelihood(params, batch)``: one value per row of the batch, or their sum."""
+from gaussfold.deep.types import Batch, LogLikelihoodFunction, Tree
 
 _SHUFFLE = 1 << 16
 """Row numbers that are shuffled together."""
@@ -20,7 +14,7 @@ _SHORT = 1 << 12
 """Up to so many rows, row numbers are shuffled by sorting."""
 
 
-def check_data(data: Any) -> tuple[Any, int]:
+def check_data(data: Batch) -> tuple[Batch, int]:
     """The data as JAX arrays, and the number of rows that all of them have."""
     arrays = jax.tree.map(jnp.asarray, data)
     leaves = jax.tree_util.tree_leaves_with_path(arrays)
@@ -85,28 +79,28 @@ def _block(seed: int, block: int, group: int, rows: int) -> np.ndarray:
     return keys
 
 
-def total(function: LogLikelihoodFunction, params: Tree, batch: Any) -> Any:
+def total(function: LogLikelihoodFunction, params: Tree, batch: Batch) -> jax.Array:
     """Log likelihood of a whole batch."""
     return jnp.sum(function(params, batch))
 
 
-def check_log_likelihood(function: LogLikelihoodFunction, params: Tree, data: Any, size: int) -> None:
+def check_log_likelihood(function: LogLikelihoodFunction, params: Tree, data: Batch, size: int) -> None:
     """Refuse a function that does not give one value per row, or their sum, before anything is learned."""
     batch = jax.tree.map(lambda a: a[:size], data)
     found = jax.eval_shape(function, params, batch)
-    shape, dtype = getattr(found, "shape", None), getattr(found, "dtype", None)
-    if shape not in ((), (size,)) or not jnp.issubdtype(dtype, jnp.floating):
-        what = type(found).__name__ if shape is None else f"an array of {dtype}, shape {shape}"
+    one = isinstance(found, jax.ShapeDtypeStruct)
+    if not one or found.shape not in ((), (size,)) or not jnp.issubdtype(found.dtype, jnp.floating):
+        what = f"an array of {found.dtype}, shape {found.shape}" if one else type(found).__name__
         msg = (
             f"log_likelihood: it returns {what} for a batch of {size} rows; "
             f"one floating point number per row, shape ({size},), or their sum, shape (), is needed"
         )
         raise ValueError(msg)
-    if shape == () and size > 1:
+    if found.shape == () and size > 1:
         _refuse_means(function, params, batch)
 
 
-def _refuse_means(function: LogLikelihoodFunction, params: Tree, batch: Any) -> None:
+def _refuse_means(function: LogLikelihoodFunction, params: Tree, batch: Batch) -> None:
     """A mean over the batch would make the data count too little, without an error anywhere."""
     one, two, both = (
         float(function(params, jax.tree.map(lambda a, part=part: a[part], batch)))

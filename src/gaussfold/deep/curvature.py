@@ -5,28 +5,36 @@ Every example is looked at on its own, by ``vmap``, hence any architecture whose
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 
-from gaussfold.deep.batches import LogLikelihoodFunction, total
-from gaussfold.deep.likelihoods import LearnedGaussian, LogLikelihood, forward, log_prob
+from gaussfold.checks import one_of, refuse
+from gaussfold.deep.batches import total
+from gaussfold.deep.likelihoods import LogLikelihood, forward, log_prob
+from gaussfold.deep.noise import LearnedGaussian
 from gaussfold.deep.trees import Layout
+from gaussfold.deep.types import Batch, LogLikelihoodFunction
+from gaussfold.rules import GaussNewton
+
+Columns: TypeAlias = Callable[[jax.Array, Batch], tuple[jax.Array, jax.Array, jax.Array]]
+"""At parameters (D,) and a batch: the sum over its log likelihoods, the gradient of it, and the columns (·, D)."""
 
 
 @dataclass(frozen=True)
-class Fisher:
+class FisherColumns:
     """The empirical Fisher matrix (3.7), with a plus: v is the gradient of one example's log likelihood."""
 
     log_likelihood: LogLikelihoodFunction
     layout: Layout
 
-    def __call__(self, theta: Any, batch: Any) -> tuple[Any, Any, Any]:
+    def __call__(self, theta: jax.Array, batch: Batch) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Sum over the batch, its gradient, and the columns (M, D)."""
 
-        def one(flat: Any, row: Any) -> Any:
+        def one(flat: jax.Array, row: Batch) -> jax.Array:
             alone = jax.tree.map(lambda a: a[None], row)
             return total(self.log_likelihood, self.layout.unflatten(flat), alone).astype(flat.dtype)
 
@@ -35,37 +43,28 @@ class Fisher:
 
 
 @dataclass(frozen=True)
-class GaussNewton:
+class GaussNewtonColumns:
     """J'HJ: H the negative Hessian of the log likelihood in the network's outputs, J their Jacobian.
 
     With RR' = H the columns are J'R. Positive semidefinite for log-concave likelihoods; a negative eigenvalue of
     another one counts as zero, which keeps this a curvature.
     """
 
-    log_likelihood: Any
+    log_likelihood: LogLikelihood
     layout: Layout
 
-    def __post_init__(self) -> None:
-        function = self.log_likelihood
-        if not isinstance(function, LogLikelihood) or isinstance(function.likelihood, LearnedGaussian):
-            msg = (
-                "curvature='gauss-newton': it needs to see the network's outputs; make log_likelihood with "
-                "gaussfold.deep.log_likelihood(apply, likelihood), the noise not learned, or use 'fisher'"
-            )
-            raise ValueError(msg)  # noqa: TRY004 - every bad argument is one kind of error
-
-    def __call__(self, theta: Any, batch: Any) -> tuple[Any, Any, Any]:
+    def __call__(self, theta: jax.Array, batch: Batch) -> tuple[jax.Array, jax.Array, jax.Array]:
         """Sum over the batch, its gradient, and the columns (M·C, D) of C outputs."""
         likelihood, apply = self.log_likelihood.likelihood, self.log_likelihood.apply
 
-        def one(row: Any) -> tuple[Any, Any, Any]:
+        def one(row: Batch) -> tuple[jax.Array, jax.Array, jax.Array]:
             x, y = jax.tree.map(lambda a: a[None], row)
             outputs, pull = jax.vjp(lambda flat: forward(likelihood, apply, self.layout.unflatten(flat), x), theta)
 
-            def score(flat: Any) -> Any:
+            def score(flat: jax.Array) -> jax.Array:
                 return log_prob(likelihood, y, flat.reshape(outputs.shape))[0]
 
-            def back(direction: Any) -> Any:
+            def back(direction: jax.Array) -> jax.Array:
                 return pull(direction.reshape(outputs.shape).astype(outputs.dtype))[0]
 
             flat = outputs.ravel()
@@ -76,3 +75,16 @@ class GaussNewton:
 
         values, slopes, columns = jax.vmap(one)(batch)
         return values.sum(), slopes.sum(axis=0), columns.reshape(-1, self.layout.dim)
+
+
+def columns_of(
+    curvature: str | GaussNewton, log_likelihood: LogLikelihoodFunction, layout: Layout
+) -> tuple[str, Columns]:
+    """The name of a curvature and how its columns are made."""
+    name = curvature.name if isinstance(curvature, GaussNewton) else curvature
+    if one_of("curvature", name, ("fisher", GaussNewton.name)) == "fisher":
+        return name, FisherColumns(log_likelihood, layout)
+    if not isinstance(log_likelihood, LogLikelihood) or isinstance(log_likelihood.likelihood, LearnedGaussian):
+        remedy = "make it with gaussfold.deep.log_likelihood(apply, likelihood), the noise not learned, or use 'fisher'"
+        refuse("curvature", name, "a log_likelihood whose network's outputs can be seen", remedy)
+    return name, GaussNewtonColumns(log_likelihood, layout)

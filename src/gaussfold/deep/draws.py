@@ -8,31 +8,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import ndtri
 
 from gaussfold.checks import one_of
 
-Draw = Callable[[Any, Any, int, int, Any], Any]
+Draw = Callable[[jax.Array, jax.Array, int, int, np.dtype[np.floating]], jax.Array]
 """``draw(key, l, L, size, dtype)``: draw l of the L vectors of N(0, I)."""
 
 
-def independent(key: Any, number: Any, count: int, size: int, dtype: Any) -> Any:  # noqa: ARG001 - one signature
+def independent(key: jax.Array, number: jax.Array, count: int, size: int, dtype: np.dtype[np.floating]) -> jax.Array:  # noqa: ARG001 - one signature
     """Independent draws."""
     return jax.random.normal(jax.random.fold_in(key, number), (size,), dtype)
 
 
-def antithetic(key: Any, number: Any, count: int, size: int, dtype: Any) -> Any:
+def antithetic(key: jax.Array, number: jax.Array, count: int, size: int, dtype: np.dtype[np.floating]) -> jax.Array:
     """Draw l + L/2 is minus draw l: what is odd in the noise cancels."""
     half = count // 2
     sign = jnp.where(number < half, 1.0, -1.0).astype(dtype)
     return sign * jax.random.normal(jax.random.fold_in(key, number % half), (size,), dtype)
 
 
-def lattice(key: Any, number: Any, count: int, size: int, dtype: Any) -> Any:
+def lattice(key: jax.Array, number: jax.Array, count: int, size: int, dtype: np.dtype[np.floating]) -> jax.Array:
     """A rank-one lattice of L points with a random shift, in any dimension; each coordinate is stratified."""
     coprime = jnp.asarray([step for step in range(1, count + 1) if math.gcd(step, count) == 1])
     first, second = jax.random.split(key)

@@ -13,13 +13,16 @@ regression.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+import jax
 import numpy as np
 
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
+from gaussfold.checks import one_of
 from gaussfold.deep.fisher import Model, look, look_at_gradient
 from gaussfold.factors.woodbury import Precision
+from gaussfold.rules import Extragradient, Prior
 from gaussfold.types import Array
 
 Draw = Callable[[Precision, Array], Array]
@@ -29,53 +32,82 @@ Block = tuple[Array, Array, Array]
 
 
 class Scheme(NamedTuple):
-    """How often a step looks, and what it does with the second look."""
+    """Which belief a step looks at."""
 
-    again: bool
-    """Look from the trial belief, too."""
-    covariance_again: bool
-    """Take the Gauss-Newton rows of the second look (full mirror-prox)."""
-    natural: bool
-    """Account for where the second gradient was taken."""
+    at: Prior | Extragradient
+    keep_covariance: bool = False
+    """Of the first look, although the second gradient enters in natural parameters: half the work of mirror-prox."""
+
+    @property
+    def again(self) -> bool:
+        """Whether it looks from the trial belief, too."""
+        return isinstance(self.at, Extragradient)
+
+    @property
+    def covariance_again(self) -> bool:
+        """Whether it takes the Gauss-Newton rows of the second look (full mirror-prox)."""
+        return isinstance(self.at, Extragradient) and self.at.form != "mean-only" and not self.keep_covariance
+
+    @property
+    def natural(self) -> bool:
+        """Whether it accounts for where the second gradient was taken."""
+        return isinstance(self.at, Extragradient) and self.at.form == "natural"
 
 
 SCHEMES = {
-    "explicit": Scheme(False, False, False),
-    "extragradient": Scheme(True, False, True),
-    "mirror-prox": Scheme(True, True, True),
-    "extragradient-printed": Scheme(True, False, False),  # lrvga (141)-(143)
-    "mirror-prox-printed": Scheme(True, True, False),  # lrvga (137)-(140)
+    "explicit": Scheme(Prior()),
+    "extragradient": Scheme(Extragradient("natural"), keep_covariance=True),
+    "mirror-prox": Scheme(Extragradient("natural")),
+    "extragradient-printed": Scheme(Extragradient("mean-only")),  # lrvga (141)-(143)
+    "mirror-prox-printed": Scheme(Extragradient("printed")),  # lrvga (137)-(140)
 }
 
 
-def step(
-    belief: LowRankGaussian, model: Model, stacked: bool, scheme: Scheme, block: Block, draw: Draw, size: int
-) -> Array | None:
-    """Learn a block of up to ``size`` rows, in place; returns the samples' log probabilities of its labels (K, rows).
+def scheme_name(scheme: str | Prior | Extragradient) -> str:
+    """The name of a scheme, or of the one that an ``at`` of :mod:`gaussfold.rules` stands for."""
+    for name, known in SCHEMES.items():
+        if isinstance(scheme, Prior | Extragradient) and known == Scheme(scheme):
+            return name
+    return one_of("scheme", scheme, SCHEMES, also="Prior() or Extragradient(form) of gaussfold.rules")
+
+
+class Task(NamedTuple):
+    """What the steps of a pass have in common."""
+
+    model: Model
+    stacked: bool
+    """Whether the network takes rows stacked."""
+    scheme: Scheme
+    size: int
+    """Rows of a full block."""
+
+
+def step(belief: LowRankGaussian, task: Task, block: Block, draw: Draw) -> Array | None:
+    """Learn a block of rows, in place; returns the samples' log probabilities of its labels (K, rows).
 
     None, and the belief as it was, if anything is not finite.
     """
     count = len(block[2])
-    padded = _padded(*block, size)
+    padded = _padded(*block, task.size)
     mean, before = belief.mean, belief.precision()
-    gradient, rows, values = look(model, stacked, draw(before, mean), *padded)
+    gradient, rows, values = look(task.model, task.stacked, draw(before, mean), *padded)
     C = _factors(rows, gradient, count)
     if C is None:
         return None
     after = _conditioned(belief, before, C)
     fresh = trial = mean + after.covariance_times(np.asarray(gradient, dtype=np.float64)[None])[0]
-    if scheme.again:
+    if task.scheme.again:
         samples = draw(after, trial)
-        if scheme.covariance_again:
-            gradient, rows, _ = look(model, stacked, samples, *padded)
+        if task.scheme.covariance_again:
+            gradient, rows, _ = look(task.model, task.stacked, samples, *padded)
             C = _factors(rows, gradient, count)
             if C is None:
                 return None
             after = _conditioned(belief, before, C)
         else:
-            gradient = look_at_gradient(model, stacked, samples, *padded)
+            gradient = look_at_gradient(task.model, task.stacked, samples, *padded)
         pull = np.asarray(gradient, dtype=np.float64)
-        if scheme.natural:
+        if task.scheme.natural:
             pull = pull + (C @ (trial - mean)) @ C
         if not np.isfinite(pull).all():
             return None
@@ -86,7 +118,7 @@ def step(
     return np.asarray(values, dtype=np.float64)[:, :count]
 
 
-def _factors(rows: Any, gradient: Any, count: int) -> Array | None:
+def _factors(rows: jax.Array, gradient: jax.Array, count: int) -> Array | None:
     """The Gauss-Newton rows as (·, D), no more of them than parameters; None if anything is not finite."""
     C = np.asarray(rows, dtype=np.float64)[:, :count]
     C = C.reshape(-1, C.shape[-1])

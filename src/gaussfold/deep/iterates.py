@@ -6,23 +6,42 @@ are not samples of the posterior, see factor-analysis B.2 and Table B.3; that is
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar, Protocol, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gaussfold.checks import whole
+from gaussfold.beliefs.factor import FactorGaussian
+from gaussfold.beliefs.lowrank.options import check_rank
+from gaussfold.checks import positive, whole
 from gaussfold.deep import steps
-from gaussfold.deep.batches import LogLikelihoodFunction, total
-from gaussfold.deep.method import Method, spread
-from gaussfold.deep.training import kept
-from gaussfold.deep.trees import Layout, Tree
+from gaussfold.deep.batches import total
+from gaussfold.deep.method import Method
+from gaussfold.deep.options import Training
+from gaussfold.deep.training import Taken, kept
+from gaussfold.deep.trees import Layout
+from gaussfold.deep.types import (
+    Arrays,
+    Batch,
+    Document,
+    Hyper,
+    Inner,
+    LogLikelihoodFunction,
+    Rates,
+    Spread,
+    Tree,
+    Variables,
+)
 from gaussfold.types import Array
 
 _BUFFER = 1 << 22
 """Numbers that wait to be collected."""
+
+Sample: TypeAlias = tuple[jax.Array, dict[str, Variables]]
+"""What a step would emit, and the window that it comes from, if there are any."""
 
 
 @dataclass(frozen=True)
@@ -35,21 +54,14 @@ class DescentProgram:
     every: int
     windows: bool
 
-    def draw(self, hyper: Any, step: Any) -> Any:  # noqa: ARG002 - a program's signature
+    def draw(self, hyper: Hyper, step: jax.Array) -> tuple[()]:  # noqa: ARG002 - a program's signature
         """Nothing is drawn."""
         return ()
 
-    def step(self, inner: Any, hyper: Any, batches: Any, draws: Any, step: Any) -> tuple[Any, Any, Any]:  # noqa: ARG002
+    def step(self, inner: Inner, hyper: Hyper, batches: Batch, draws: tuple[()], step: jax.Array) -> Taken:  # noqa: ARG002 - a program's signature
         """One step, and every so often a sample: the iterate, or the mean of those since the last."""
-        batch = jax.tree.map(lambda a: a[0], batches)
-
-        def loss(theta: Any) -> Any:
-            away = theta - hyper["prior_mean"]
-            fit = hyper["scale"] * total(self.log_likelihood, self.layout.unflatten(theta), batch).astype(theta.dtype)
-            return (0.5 * (hyper["precision"] * away * away).sum() - fit) / hyper["rows"]
-
-        theta = inner["theta"]
-        value, slope = jax.value_and_grad(loss)(theta)
+        theta, batch = inner["theta"], jax.tree.map(lambda a: a[0], batches)
+        value, slope = jax.value_and_grad(self._loss)(theta, batch, hyper)
         rate = {"rates": {"params": jnp.where(step < hyper["burn_in"], *hyper["rates"])}, "max_norm": hyper["max_norm"]}
         gradient = {"params": slope}
         squares = steps.squares(gradient)
@@ -59,12 +71,7 @@ class DescentProgram:
         moved, memory = self.optimizer.step(gradient, inner["optimizer"], {"params": theta}, rate, step)
         after = moved["params"]
         position = step - hyper["burn_in"] + 1
-        sample, window = after, {}
-        if self.windows:
-            number = (position - 1) // self.every
-            old = jax.tree.map(lambda a: jnp.where(number == inner["window"]["number"], a, 0), inner["window"])
-            window = {"window": {"number": number, "count": old["count"] + 1, "sum": old["sum"] + after}}
-            sample = window["window"]["sum"] / window["window"]["count"]
+        sample, window = self._sample(inner, after, position)
         due = (position > 0) & (position % self.every == 0) & ok
         slot = jnp.where(due, inner["emitted"] % len(inner["buffer"]), 0)
         buffer = inner["buffer"].at[slot].set(jnp.where(due, sample, inner["buffer"][slot]))
@@ -72,120 +79,180 @@ class DescentProgram:
         # The buffer is written by steps that count only: choosing between two would copy it.
         return kept(ok, new | window, {name: inner[name] for name in new | window}) | {"buffer": buffer}, value, ok
 
+    def _loss(self, theta: jax.Array, batch: Batch, hyper: Hyper) -> jax.Array:
+        away = theta - hyper["prior_mean"]
+        fit = hyper["scale"] * total(self.log_likelihood, self.layout.unflatten(theta), batch).astype(theta.dtype)
+        return (0.5 * (hyper["precision"] * away * away).sum() - fit) / hyper["rows"]
+
+    def _sample(self, inner: Inner, after: jax.Array, position: jax.Array) -> Sample:
+        if not self.windows:
+            return after, {}
+        number = (position - 1) // self.every
+        old = jax.tree.map(lambda a: jnp.where(number == inner["window"]["number"], a, 0), inner["window"])
+        window = {"number": number, "count": old["count"] + 1, "sum": old["sum"] + after}
+        return window["sum"] / window["count"], {"window": window}
+
+
+class Collector(Protocol):
+    """What makes a Gaussian of samples that it is shown once, in order."""
+
+    needed: int
+    """Samples, at least."""
+
+    def take(self, samples: Array) -> None:
+        """Look at new samples, shape (n, D)."""
+        ...
+
+    def belief(self) -> FactorGaussian:
+        """Their Gaussian."""
+        ...
+
+    def arrays(self) -> Arrays:
+        """All that was learned, for model files."""
+        ...
+
 
 class SGDIterates(Method):
-    """Training by gradient descent whose iterates are collected; the parent of SWAG and :class:`FactorIterates`.
+    """Training by gradient descent whose iterates are collected; the parent of SWAG and FactorIterates.
 
-    A skipped step (one that is not finite) collects nothing.
+    Parameters are those of :class:`gaussfold.deep.SWAG`. A skipped step (one that is not finite) collects nothing.
     """
+
+    least_rank: ClassVar[int]
+    why_least_rank: ClassVar[str]
 
     def __init__(
         self,
         log_likelihood: LogLikelihoodFunction,
         params: Tree,
-        prior_precision: Any,
+        rank: int = 10,
+        prior_precision: Spread = 1.0,
         *,
-        prior_mean: Any,
-        batch_size: int | None,
-        optimizer: Any,
-        learning_rate: Any,
-        burn_in_rate: Any,
-        burn_in: int,
-        every: int,
-        windows: bool,
-        max_grad_norm: float | None,
-        max_bad_steps: int,
-        seed: int,
+        optimizer: steps.Optimiser = "sgd",
+        learning_rate: Rates = None,
+        max_grad_norm: float | None = None,
+        burn_in: int = 0,
+        burn_in_rate: Rates = None,
+        every: int = 1,
+        windows: bool = False,
+        floor: float = 1e-12,
+        prior_mean: Spread = 0.0,
+        batch_size: int | None = None,
+        max_bad_steps: int = 10,
+        seed: int = 0,
     ) -> None:
-        super().__init__(log_likelihood, params, batch_size=batch_size, max_bad_steps=max_bad_steps, seed=seed)
-        self.prior_precision = spread("prior_precision", prior_precision, self.layout, above_zero=True)
-        self.prior_mean = spread("prior_mean", prior_mean, self.layout)
+        super().__init__(log_likelihood, params, Training(prior_precision, prior_mean, batch_size, max_bad_steps, seed))
+        if check_rank(rank, self.layout.dim, fewest=0) < self.least_rank:
+            msg = f"rank={rank!r}: {self.why_least_rank}; {self.least_rank} to {self.layout.dim} are allowed"
+            raise ValueError(msg)
+        self.rank, self.floor = int(rank), positive("floor", floor)
         self.optimizer = optimizer
-        self._steps, rates = steps.resolve(optimizer, learning_rate, ("params",), max_grad_norm is not None)
-        before = rates if burn_in_rate is None else steps.resolve(optimizer, burn_in_rate, ("params",))[1]
-        self._rates = (before["params"], rates["params"])
-        self._limit = steps.norm_limit(max_grad_norm)
+        self._plan = steps.planned(optimizer, learning_rate, ("params",), max_grad_norm)
+        before = self._plan
+        if burn_in_rate is not None:
+            before = steps.planned(optimizer, burn_in_rate, ("params",), max_grad_norm)
+        self._rates = (before.rates["params"], self._plan.rates["params"])
         self.burn_in = whole("burn_in", burn_in, least=0)
         self.every = whole("every", every)
         self.windows = bool(windows)
         self._taken = 0
+        self._collector: Collector | None = None
+
+    @abstractmethod
+    def collector(self, taken: int = 0, arrays: Arrays | None = None) -> Collector:
+        """A collector that has seen nothing, or the one that a file holds."""
 
     @property
     def _slots(self) -> int:
         return max(1, min(1024, _BUFFER // self.layout.dim))
 
     @property
-    def _longest_chunk(self) -> int:
+    def longest_chunk(self) -> int:
+        """As many steps as fill the buffer."""
         return 1 << ((self._slots * self.every).bit_length() - 1)
+
+    @property
+    def draws_per_step(self) -> int:
+        """None; the gradient is as much work as so many."""
+        return self.layout.dim
 
     @property
     def collected(self) -> int:
         """Samples collected so far."""
         return self._taken
 
-    def _program(self) -> DescentProgram:
-        return DescentProgram(self.log_likelihood, self.layout, self._steps, self.every, self.windows)
+    def program(self) -> DescentProgram:
+        """A step of descent."""
+        return DescentProgram(self.log_likelihood, self.layout, self._plan.steps, self.every, self.windows)
 
-    def _hyper(self, rows: int, size: int) -> dict[str, Any]:
+    def hyper(self, rows: int, size: int) -> Hyper:
+        """The prior, the share of the data in a batch, rates before and after the burn-in."""
         dtype = self.layout.dtype
-        return {
-            "precision": self.prior_precision,
-            "prior_mean": self.prior_mean,
-            "scale": jnp.asarray(rows / size, dtype),
+        return self.prior_and_scale(rows, size) | {
             "rows": jnp.asarray(rows, dtype),
             "rates": tuple(jnp.asarray(rate, dtype) for rate in self._rates),
-            "max_norm": jnp.asarray(self._limit, dtype),
+            "max_norm": jnp.asarray(self._plan.limit, dtype),
             "burn_in": jnp.asarray(self.burn_in, jnp.int32),
         }
 
-    def _initial(self) -> Any:
+    def initial(self) -> Inner:
+        """The given parameters, and an empty buffer."""
         inner = {
-            "theta": self._centre,
-            "optimizer": self._steps.init({"params": self._centre}),
+            "theta": self.centre,
+            "optimizer": self._plan.steps.init({"params": self.centre}),
             "buffer": jnp.zeros((self._slots, self.layout.dim), self.layout.dtype),
             "emitted": jnp.zeros((), jnp.int32),
         }
         if self.windows:
             zero = jnp.zeros((), jnp.int32)
-            inner["window"] = {"number": zero - 1, "count": zero, "sum": jnp.zeros_like(self._centre)}
+            inner["window"] = {"number": zero - 1, "count": zero, "sum": jnp.zeros_like(self.centre)}
         return inner
 
-    def _settings(self) -> dict[str, Any]:
-        optimizer = self.optimizer if isinstance(self.optimizer, str) else "optax"
+    def settings(self) -> Document:
+        """How iterates are made and collected."""
         return {
-            "optimizer": optimizer,
-            "batch_size": self.batch_size,
+            "rank": self.rank,
+            "optimizer": self._plan.name,
             "burn_in": self.burn_in,
             "every": self.every,
             "windows": self.windows,
-            "seed": self.seed,
         }
 
-    def _forget(self) -> None:
-        self._taken = 0
+    def forget(self) -> None:
+        """Begin with a new collector."""
+        self._taken, self._collector = 0, self.collector()
 
-    def _collect(self, inner: Any) -> None:
+    def collect(self, inner: Inner) -> None:
+        """Take the samples that are new in the buffer."""
         emitted = int(inner["emitted"])
         if emitted == self._taken:
             return
         fresh = np.asarray(inner["buffer"])[np.arange(self._taken, emitted) % self._slots]
-        self._take(fresh.astype(np.float64))
+        self.take(fresh.astype(np.float64))
         self._taken = emitted
 
-    def _take(self, samples: Array) -> None:
+    def take(self, samples: Array) -> None:
         """Look at new samples, in order, shape (n, D)."""
-        raise NotImplementedError
+        assert self._collector is not None
+        self._collector.take(samples)
 
-    def _collected(self) -> dict[str, np.ndarray]:
-        return {"taken": np.asarray(self._taken)}
+    def collected_arrays(self) -> Arrays:
+        """How many samples there were, and what was made of them."""
+        learned = {} if self._collector is None else self._collector.arrays()
+        return {"taken": np.asarray(self._taken)} | learned
 
-    def _recollect(self, arrays: dict[str, np.ndarray]) -> None:
+    def recollect(self, arrays: Arrays) -> None:
+        """The collector of a file."""
         self._taken = int(arrays["taken"])
+        self._collector = self.collector(self._taken, arrays)
 
-    def _enough(self, needed: int) -> None:
-        if self._taken < needed:
+    def belief(self, inner: Inner) -> FactorGaussian:  # noqa: ARG002 - everything was collected
+        """The Gaussian of the samples."""
+        assert self._collector is not None
+        if self._taken < self._collector.needed:
             msg = (
                 f"posterior: {self._taken} samples after {self.steps} steps (burn_in={self.burn_in}, "
-                f"every={self.every}), at least {needed} are needed; train longer"
+                f"every={self.every}), at least {self._collector.needed} are needed; train longer"
             )
             raise ValueError(msg)
+        return self._collector.belief()

@@ -5,23 +5,26 @@ from __future__ import annotations
 import math
 import numbers
 import os
-from collections.abc import Callable
 from functools import partial
-from typing import Any, Self
+from typing import NoReturn, Self
 
 import jax
 import numpy as np
 
 from gaussfold import store
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
-from gaussfold.checks import one_of, whole
+from gaussfold.checks import refuse, whole
 from gaussfold.deep import likelihoods
-from gaussfold.deep.extragradient import SCHEMES, Block, step
+from gaussfold.deep.extragradient import SCHEMES, Block, Task, scheme_name, step
+from gaussfold.deep.families import Likelihood
 from gaussfold.deep.fisher import Model, checked_labels, interface
+from gaussfold.deep.noise import LearnedGaussian
 from gaussfold.deep.posterior import Posterior
-from gaussfold.deep.trees import Tree, layout_from, layout_of
+from gaussfold.deep.trees import layout_from, layout_of
+from gaussfold.deep.types import Apply, Arrays, Document, Tree
 from gaussfold.factors.woodbury import Precision
-from gaussfold.types import Array
+from gaussfold.rules import Extragradient, Prior
+from gaussfold.types import Array, ArrayLike
 
 
 class LRVGA:
@@ -46,7 +49,8 @@ class LRVGA:
     scheme
         "extragradient": look again from the trial belief, keep its covariance. "mirror-prox": the covariance is
         taken again, too. "explicit": one look. "extragradient-printed" and "mirror-prox-printed" are
-        lrvga (141)-(143) and (137)-(140), for reproduction.
+        lrvga (141)-(143) and (137)-(140), for reproduction. An ``at`` of :mod:`gaussfold.rules` is what all of them but
+        the first stand for: ``Extragradient("natural")`` is "mirror-prox", ``Prior()`` is "explicit".
     projection, inner_loops, gain
         As for :class:`gaussfold.LowRankGaussian`.
     block_size
@@ -69,39 +73,39 @@ class LRVGA:
 
     def __init__(
         self,
-        apply: Callable[..., Any],
-        likelihood: Any,
+        apply: Apply,
+        likelihood: str | Likelihood,
         params: Tree,
         *,
         rank: int = 10,
-        prior_std: Any = 1.0,
+        prior_std: float | Tree = 1.0,
         n_samples: int = 10,
-        scheme: str = "extragradient",
+        scheme: str | Prior | Extragradient = "extragradient",
         projection: str = "eigen",
         inner_loops: int = 1,
         gain: str = "exact",
         block_size: int = 1,
         seed: int = 0,
     ) -> None:
-        one_of("scheme", scheme, SCHEMES)
-        whole("seed", seed, least=0)
-        self.apply, self.likelihood = _function(apply), likelihoods.resolve(likelihood)
-        if isinstance(self.likelihood, likelihoods.LearnedGaussian):
-            msg = (
-                f"likelihood={likelihood!r}: a noise level cannot be learned in one pass, since residuals of the first "
-                "rows are not noise; give gaussfold.likelihoods.Gaussian(std)"
-            )
-            raise ValueError(msg)  # noqa: TRY004 - a bad choice, not a bad type
+        self.scheme, self.seed = scheme_name(scheme), whole("seed", seed, least=0)
+        self.apply, self.likelihood = (
+            likelihoods.function("apply", apply, "(params, x)"),
+            likelihoods.resolve(likelihood),
+        )
+        if isinstance(self.likelihood, LearnedGaussian):
+            remedy = "a noise level cannot be learned in one pass, since residuals of the first rows are not noise: "
+            refuse("likelihood", likelihood, "a known noise level", remedy + "give gaussfold.likelihoods.Gaussian(std)")
         self.layout = layout_of(params)
         self.n_samples, self.block_size = whole("n_samples", n_samples), whole("block_size", block_size)
-        self.scheme, self.seed = scheme, int(seed)
         mean = np.asarray(self.layout.flatten(params), dtype=np.float64)
         if not np.isfinite(mean).all():
             msg = "params: NaN or infinity found; only finite numbers are allowed"
             raise ValueError(msg)
         std = self._flat_std(prior_std)
-        options: dict[str, Any] = {"projection": projection, "inner_loops": inner_loops, "gain": gain}
-        self._belief = LowRankGaussian.independent(mean, std, rank, np.random.default_rng([self.seed, 0]), **options)
+        first = np.random.default_rng([self.seed, 0])
+        self._belief = LowRankGaussian.independent(
+            mean, std, rank, first, projection=projection, inner_loops=inner_loops, gain=gain
+        )
         self._start()
 
     def _start(self) -> None:
@@ -127,13 +131,13 @@ class LRVGA:
         total, weight = self._loss
         return float(total / weight) if weight else math.nan
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Posterior:
+    def fit(self, X: Tree, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Posterior:
         """One pass over ``X, y`` or over ``data = (X, y)``; returns the posterior."""
         if y is None:
             X, y = X
         return self.partial_fit(X, y, sample_weight).posterior
 
-    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows in order, each once; all of them, or none on an error.
 
         Parameters
@@ -165,7 +169,7 @@ class LRVGA:
         store.save(self, path)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], apply: Callable[..., Any], params: Tree = None) -> Self:
+    def load(cls, path: str | os.PathLike[str], apply: Apply, params: Tree = None) -> Self:
         """Continue from a file: the same numbers as without a break.
 
         ``params``, a tree of the same structure, is needed only for trees with classes of their own (Flax, Equinox).
@@ -174,32 +178,39 @@ class LRVGA:
         if not isinstance(found, cls):
             msg = f"path: {str(path)!r} holds a {type(found).__name__}, not an LRVGA; use gaussfold.load"
             raise store.StoreError(msg)
-        found.apply = _function(apply)
+        found.apply = likelihoods.function("apply", apply, "(params, x)")
         if params is not None:
             found.layout.check(params)
             found.layout = layout_of(params)
         return found
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self) -> Arrays:
         """Named arrays that hold everything learned."""
         arrays = self._belief.state() | {"steps": np.array(self._steps), "loss": self._loss.copy()}
         if self._waiting is not None:
             arrays |= dict(zip(("waiting_x", "waiting_y", "waiting_weight"), self._waiting, strict=True))
         return arrays
 
-    def store_header(self) -> dict[str, Any]:
+    def store_header(self) -> Document:
         """Parameters, as JSON."""
-        own = {name: getattr(self, name) for name in ("n_samples", "block_size", "scheme", "seed")}
-        return own | {"likelihood": self.likelihood.config(), "layout": self.layout.describe()}
+        return {
+            "n_samples": self.n_samples,
+            "block_size": self.block_size,
+            "scheme": self.scheme,
+            "seed": self.seed,
+            "likelihood": self.likelihood.config(),
+            "layout": self.layout.describe(),
+        }
 
     @classmethod
-    def from_store(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+    def from_store(cls, header: Document, arrays: Arrays) -> Self:
         """The model of a file, without its ``apply``."""
         self = cls.__new__(cls)
         self.apply = _missing
-        for name in ("n_samples", "block_size", "scheme", "seed"):
-            setattr(self, name, header[name])
-        self.likelihood, self.layout = likelihoods.from_config(header["likelihood"]), layout_from(header["layout"])
+        self.n_samples, self.block_size = header["n_samples"], header["block_size"]
+        self.scheme, self.seed = header["scheme"], header["seed"]
+        self.likelihood = likelihoods.from_config(header["likelihood"])
+        self.layout = layout_from(header["layout"])
         self._start()
         self._belief = LowRankGaussian.from_state(arrays)
         self._steps, self._loss = int(arrays["steps"]), arrays["loss"]
@@ -207,7 +218,7 @@ class LRVGA:
             self._waiting = arrays["waiting_x"], arrays["waiting_y"], arrays["waiting_weight"]
         return self
 
-    def _flat_std(self, prior_std: Any) -> Array:
+    def _flat_std(self, prior_std: float | Tree) -> Array:
         if isinstance(prior_std, numbers.Real):
             return np.full(self.layout.dim, float(prior_std))
         if jax.tree.structure(prior_std) != self.layout.treedef:
@@ -216,8 +227,17 @@ class LRVGA:
         parts = zip(jax.tree.leaves(prior_std), self.layout.leaves, strict=True)
         return np.concatenate([np.broadcast_to(np.asarray(part, float), leaf.shape).ravel() for part, leaf in parts])
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any) -> Block:
+    def _checked(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None) -> Block:
         """The rows to learn from."""
+        rows = self._checked_rows(X)
+        outputs = interface(self._model, rows.shape[1:], rows.dtype)[1]
+        labels = checked_labels(self.likelihood, y, outputs, len(rows))
+        weight = _checked_weight(sample_weight, len(rows))
+        missing = np.isnan(labels) if labels.ndim == 1 else np.isnan(labels).all(axis=1)
+        learn = ~missing & (weight > 0.0)
+        return rows[learn], labels[learn], weight[learn]
+
+    def _checked_rows(self, X: ArrayLike) -> np.ndarray:
         rows = np.asarray(X)
         if rows.ndim == 0 or rows.dtype.kind not in "fiub":
             msg = f"X: {rows.dtype} of shape {rows.shape}; numbers of shape (n, ...) are needed"
@@ -229,27 +249,14 @@ class LRVGA:
         if self._waiting is not None and rows.shape[1:] != self._waiting[0].shape[1:]:
             msg = f"X: rows of shape {rows.shape[1:]}; {self._waiting[0].shape[1:]} as before is needed"
             raise ValueError(msg)
-        outputs = interface(self._model, rows.shape[1:], rows.dtype)[1]
-        labels = checked_labels(self.likelihood, y, outputs, len(rows))
-        weight = np.ones(len(rows)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-        if weight.shape != (len(rows),):
-            msg = f"sample_weight: shape {weight.shape}; ({len(rows)},) is needed"
-            raise ValueError(msg)
-        fair = np.isfinite(weight) & (weight >= 0.0)
-        if not fair.all():
-            bad = int(np.argmin(fair))
-            msg = f"sample_weight: row {bad} is {weight[bad]}; finite numbers >= 0 are allowed"
-            raise ValueError(msg)
-        missing = np.isnan(labels) if labels.ndim == 1 else np.isnan(labels).all(axis=1)
-        learn = ~missing & (weight > 0.0)
-        return rows[learn], labels[learn], weight[learn]
+        return rows
 
     def _step(self, belief: LowRankGaussian, number: int, block: Block, first: int) -> Array:
         """Step ``number`` on a block whose first row is ``first`` of the call; returns what it adds to the loss."""
         rng = np.random.default_rng([self.seed, 1 + number])
         stacked, _ = interface(self._model, block[0].shape[1:], block[0].dtype)
-        scheme = SCHEMES[self.scheme]
-        each = step(belief, self._model, stacked, scheme, block, partial(self._draw, rng), self.block_size)
+        task = Task(self._model, stacked, SCHEMES[self.scheme], self.block_size)
+        each = step(belief, task, block, partial(self._draw, rng))
         if each is None:
             raise ValueError(_trouble(first, len(block[2])))
         top = each.max(axis=0)
@@ -262,14 +269,20 @@ class LRVGA:
         return mean + precision.ensemble(rng.standard_normal(size), rng.standard_normal(factors))
 
 
-def _function(apply: Any) -> Callable[..., Any]:
-    if not callable(apply):
-        msg = f"apply={apply!r}: a function apply(params, x) is needed"
-        raise ValueError(msg)  # noqa: TRY004 - as for every other argument
-    return apply  # type: ignore[no-any-return]
+def _checked_weight(sample_weight: ArrayLike | None, rows: int) -> Array:
+    weight = np.ones(rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    if weight.shape != (rows,):
+        msg = f"sample_weight: shape {weight.shape}; ({rows},) is needed"
+        raise ValueError(msg)
+    fair = np.isfinite(weight) & (weight >= 0.0)
+    if not fair.all():
+        bad = int(np.argmin(fair))
+        msg = f"sample_weight: row {bad} is {weight[bad]}; finite numbers >= 0 are allowed"
+        raise ValueError(msg)
+    return weight
 
 
-def _missing(*_: Any) -> Any:
+def _missing(*_: Tree) -> NoReturn:
     msg = "apply: a model file does not hold it; load with gaussfold.deep.LRVGA.load(path, apply)"
     raise ValueError(msg)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Any, ClassVar, Self
+from abc import ABC, abstractmethod
+from typing import ClassVar, Self
 
 import jax
 import jax.numpy as jnp
@@ -12,92 +13,102 @@ import numpy as np
 from gaussfold import store
 from gaussfold.checks import positive, whole
 from gaussfold.deep import batches, training
-from gaussfold.deep.likelihoods import LogLikelihood
-from gaussfold.deep.posterior import Posterior
+from gaussfold.deep.likelihoods import LogLikelihood, function, likelihood_in
+from gaussfold.deep.options import Training, spread
+from gaussfold.deep.posterior import Belief, Posterior
 from gaussfold.deep.state import TrainingState, filled, named_arrays
-from gaussfold.deep.training import Program, State, TrainingError
-from gaussfold.deep.trees import Layout, Tree, layout_of
+from gaussfold.deep.training import Course, Given, Program, State, TrainingError
+from gaussfold.deep.trees import Layout, layout_of
+from gaussfold.deep.types import Arrays, Batch, Document, Hyper, Inner, LogLikelihoodFunction, Tree
 from gaussfold.types import Array
 
 
-class Method:
-    """A log likelihood, a tree of parameters, and steps; the parent of VIFA, SLANG and SWAG."""
+class Method(ABC):
+    """A log likelihood, a tree of parameters, and steps; the parent of VIFA, SLANG and SWAG.
+
+    A subclass says what a step does (:meth:`program`, :meth:`hyper`, :meth:`initial`), what its variables mean
+    (:meth:`belief`) and by what a saved training is known (:meth:`settings`). Constructors begin alike on purpose:
+    methods can be exchanged.
+    """
 
     kind: ClassVar[str]
     version: ClassVar[int] = 1
-    """Of the arrays in a saved training; see :meth:`_upgraded`."""
+    """Of the arrays in a saved training; see :meth:`upgraded`."""
 
-    def __init__(
-        self,
-        log_likelihood: Any,
-        params: Tree,
-        *,
-        batch_size: int | None,
-        max_bad_steps: int,
-        seed: int,
-    ) -> None:
-        if not callable(log_likelihood):
-            msg = f"log_likelihood: {type(log_likelihood).__name__}; a function of (params, batch) is needed"
-            raise ValueError(msg)  # noqa: TRY004 - every bad argument is one kind of error
+    def __init__(self, log_likelihood: LogLikelihoodFunction, params: Tree, options: Training) -> None:
         self.layout: Layout = layout_of(params)
-        self.log_likelihood = log_likelihood
-        self.batch_size = batch_size
-        self.max_bad_steps = whole("max_bad_steps", max_bad_steps)
-        self.seed = whole("seed", seed, least=0)
-        self._centre = self.layout.flatten(params)
-        finite = np.isfinite(np.asarray(self._centre))
+        self.log_likelihood = function("log_likelihood", log_likelihood, "(params, batch)")
+        self.batch_size = options.batch_size
+        self.max_bad_steps = whole("max_bad_steps", options.max_bad_steps)
+        self.seed = whole("seed", options.seed, least=0)
+        self.centre = self.layout.flatten(params)
+        finite = np.isfinite(np.asarray(self.centre))
         if not finite.all():
             bad = next(name for name, part in self.layout.slices().items() if not finite[part].all())
             msg = f"params: leaf {bad} has NaN or infinity; start from finite numbers"
             raise ValueError(msg)
+        self.prior_precision = spread("prior_precision", options.prior_precision, self.layout, above_zero=True)
+        self.prior_mean = spread("prior_mean", options.prior_mean, self.layout)
         self._state: State | None = None
         self._losses: list[Array] = []
 
     # What a method says.
 
-    def _program(self) -> Program:
-        raise NotImplementedError
+    @abstractmethod
+    def program(self) -> Program:
+        """What a step does."""
 
-    def _hyper(self, rows: int, size: int) -> dict[str, Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def hyper(self, rows: int, size: int) -> Hyper:
+        """What it is told, for so many rows in the data and in a batch."""
 
-    def _initial(self) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def initial(self) -> Inner:
+        """Variables before the first step."""
 
-    def _posterior(self, inner: Any) -> Posterior:
-        raise NotImplementedError
+    @abstractmethod
+    def belief(self, inner: Inner) -> Belief:
+        """The Gaussian that the variables stand for."""
 
-    def _settings(self) -> dict[str, Any]:
-        raise NotImplementedError
+    @abstractmethod
+    def settings(self) -> Document:
+        """What must be the same when a saved training goes on."""
 
     @property
-    def _batches_per_step(self) -> int:
+    @abstractmethod
+    def draws_per_step(self) -> int:
+        """Random numbers, or as much work as they are."""
+
+    @property
+    def batches_per_step(self) -> int:
+        """Batches that a step looks at."""
         return 1
 
     @property
-    def _longest_chunk(self) -> int:
+    def longest_chunk(self) -> int:
+        """Steps after which :meth:`collect` must have looked."""
         return 1 << 10
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """Forget what was collected outside of the variables."""
+        return
 
-    def _collected(self) -> dict[str, np.ndarray]:
+    def collect(self, inner: Inner) -> None:
+        """Look at the variables after a chunk."""
+        del inner  # nothing is collected
+
+    def collected_arrays(self) -> Arrays:
         """What was collected outside of the variables, as named arrays."""
         return {}
 
-    def _recollect(self, arrays: dict[str, np.ndarray]) -> None:
-        """Undo :meth:`_collected`."""
+    def recollect(self, arrays: Arrays) -> None:
+        """Undo :meth:`collected_arrays`."""
+        del arrays  # nothing was collected
 
-    def _upgraded(self, arrays: dict[str, np.ndarray], version: int) -> dict[str, np.ndarray]:  # noqa: ARG002
+    def upgraded(self, arrays: Arrays, version: int) -> Arrays:
         """Arrays of a training that an earlier version has saved, as this one has them."""
+        del version  # none has changed anything
         return arrays
-
-    def _collect(self, inner: Any) -> None:
-        """Look at the variables after a chunk."""
-
-    @property
-    def _draws_per_step(self) -> int:
-        return self.layout.dim
 
     # What follows.
 
@@ -112,21 +123,36 @@ class Method:
         return 0 if self._state is None else int(self._state["skipped"])
 
     @property
+    def failed(self) -> bool:
+        """Whether the training was given up."""
+        return self._state is not None and int(self._state["failed"]) >= 0
+
+    @property
     def losses(self) -> Array:
         """The objective at each step (an estimate from its batches and draws); NaN where it was skipped."""
         return np.concatenate([np.zeros(0), *self._losses])
 
     @property
+    def variables(self) -> Inner:
+        """What the training carries from step to step, as it stands."""
+        inner: Inner = self._begun("variables")["inner"]
+        return inner
+
+    @property
     def posterior(self) -> Posterior:
         """The posterior as it stands after the last good step."""
+        inner = self._begun("posterior")["inner"]
+        return Posterior(self.belief(inner), self.layout, likelihood_in(self.log_likelihood))
+
+    def _begun(self, name: str) -> State:
         if self._state is None:
-            msg = "posterior: nothing has been learned yet; call fit(data) first"
+            msg = f"{name}: nothing has been learned yet; call fit(data) first"
             raise ValueError(msg)
-        return self._posterior(self._state["inner"])
+        return self._state
 
     def fit(
         self,
-        data: Any,
+        data: Batch,
         *,
         epochs: float | None = None,
         steps: int | None = None,
@@ -155,58 +181,64 @@ class Method:
             saved, and is in :attr:`posterior`.
         """
         arrays, rows = batches.check_data(data)
-        size = batches.check_batch_size(self.batch_size, rows)
-        if isinstance(self.log_likelihood, LogLikelihood):
-            self.log_likelihood.check(data)
-        batches.check_log_likelihood(self.log_likelihood, self.layout.unflatten(self._centre), arrays, size)
-        total = self._length(epochs, steps, rows, size)
-        if not resume or self._state is None:
-            state, self._losses = training.start(self._initial()), []
-            self._forget()
-        else:
-            state = self._state | {"failed": jnp.asarray(-1, dtype=jnp.int32), "bad": jnp.asarray(0, dtype=jnp.int32)}
-        self._state = state
-        self._run(arrays, rows, size, total, progress)
+        course = self.course(rows, epochs, steps)
+        self.check_labels(data)
+        self.check_function(arrays, course.size)
+        self._state = self.begin() if not resume or self._state is None else training.forgiven(self._state)
+        self._run(arrays, course, progress)
         return self.posterior
 
-    def _length(self, epochs: float | None, steps: int | None, rows: int, size: int) -> int:
-        if steps is not None:
-            if epochs is not None:
-                msg = f"epochs={epochs!r}, steps={steps!r}: give one of them"
-                raise ValueError(msg)
-            return whole("steps", steps)
-        wanted = 100.0 if epochs is None else positive("epochs", epochs)
-        return max(1, round(wanted * (rows // size) / self._batches_per_step))
+    def course(self, rows: int, epochs: float | None, steps: int | None, side_by_side: int = 1) -> Course:
+        """How long to train on so many rows, and in which chunks, whether resumed or not."""
+        size = batches.check_batch_size(self.batch_size, rows)
+        per_step = self.batches_per_step
+        if steps is None:
+            wanted = 100.0 if epochs is None else positive("epochs", epochs)
+            total = max(1, round(wanted * (rows // size) / per_step))
+        elif epochs is None:
+            total = whole("steps", steps)
+        else:
+            msg = f"epochs={epochs!r}, steps={steps!r}: give one of them"
+            raise ValueError(msg)
+        work = side_by_side * (20 * self.draws_per_step + 200 * per_step * size)
+        return Course(rows, size, per_step, total, min(training.chunk_length(work, total), self.longest_chunk))
 
-    def _run(self, data: Any, rows: int, size: int, total: int, progress: bool | None) -> None:
-        program, hyper = self._program(), self._hyper(rows, size)
-        assert self._state is not None
-        per_step, drawn = self._batches_per_step, self._draws_per_step
-        length = min(
-            training.chunk_length(20 * drawn + 200 * per_step * size, total),  # whether resumed or not
-            self._longest_chunk,
-        )
-        early = length * drawn <= 1 << 22
+    def check_labels(self, data: Batch) -> None:
+        """Refuse labels that the likelihood cannot explain, where it is known."""
+        if isinstance(self.log_likelihood, LogLikelihood):
+            self.log_likelihood.check(data)
 
-        def chunk(at: int) -> tuple[Any, int]:
-            count = max(0, min(length, total - at))
-            flat = batches.batch_rows(self.seed, at * per_step, count * per_step, rows, size)
-            index = flat.reshape(count, per_step, size)
-            return np.pad(index, ((0, length - count), (0, 0), (0, 0))) if count < length else index, count
+    def check_function(self, arrays: Batch, size: int) -> None:
+        """Refuse a log likelihood that does not give one number per row."""
+        batches.check_log_likelihood(self.log_likelihood, self.layout.unflatten(self.centre), arrays, size)
 
-        bar = training.Progress(self.kind, total, int(self._state["step"]), progress)
+    def begin(self) -> State:
+        """Forget everything; returns the state before the first step."""
+        state, self._losses = training.start(self.initial()), []
+        self.forget()
+        return state
+
+    def observe(self, state: State, losses: Array) -> None:
+        """After a chunk: keep its state and its losses, and look at the variables."""
+        self._state = state
+        self._losses.append(losses)
+        self.collect(state["inner"])
+
+    def _run(self, data: Batch, course: Course, progress: bool | None) -> None:
+        state = self._begun("fit")
+        program, given = self.program(), Given(self.hyper(course.rows, course.size), data, self.max_bad_steps)
+        early = course.length * self.draws_per_step <= 1 << 22
+        step = int(state["step"])
+        bar = training.Progress(self.kind, course.total, step, progress)
         try:
-            step = int(self._state["step"])
-            index, count = chunk(step)
-            while step < total:
-                self._state, losses = training.run_chunk(
-                    program, early, self._state, hyper, data, index, count, self.max_bad_steps
-                )
-                index, following = chunk(step + count)  # while the chunk runs
-                done, failed = int(self._state["step"]), int(self._state["failed"])
-                self._collect(self._state["inner"])
+            index, count = course.chunk(self.seed, step)
+            while step < course.total:
+                state, losses = training.run_chunk(program, early, state, given, index, count)
+                self._state = state  # at once: the memory of the one before is gone
+                index, following = course.chunk(self.seed, step + count)  # while the chunk runs
+                done, failed = int(state["step"]), int(state["failed"])
                 seen = np.asarray(losses, dtype=np.float64)[: done - step]
-                self._losses.append(seen)
+                self.observe(state, seen)
                 step, count = done, following
                 bar.show(step, f"objective {np.mean(seen):.6g}")
                 if failed >= 0:
@@ -223,12 +255,8 @@ class Method:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the training as it stands, so that :meth:`restore` and ``fit(resume=True)`` can go on with it."""
-        if self._state is None:
-            msg = "save: nothing has been learned yet; call fit(data) first"
-            raise ValueError(msg)
-        arrays = named_arrays(self._state) | {"losses": self.losses} | self._collected()
-        settings = self._settings() | {"version": self.version}
-        store.save(TrainingState(self.kind, settings, self.layout, arrays), path)
+        arrays = named_arrays(self._begun("save")) | {"losses": self.losses} | self.collected_arrays()
+        store.save(TrainingState(self.kind, self._known_by() | {"version": self.version}, self.layout, arrays), path)
 
     def restore(self, path: str | os.PathLike[str]) -> Self:
         """Take over a saved training of the same method, tree and settings; then ``fit(data, resume=True)``."""
@@ -237,29 +265,24 @@ class Method:
             what = found.method if isinstance(found, TrainingState) else type(found).__name__
             msg = f"path: {str(path)!r} holds a {what}, not a training of {self.kind}"
             raise store.StoreError(msg)
-        found.layout.check(self.layout.unflatten(self._centre))
-        for name, value in self._settings().items():
+        found.layout.check(self.layout.unflatten(self.centre))
+        for name, value in self._known_by().items():
             if found.settings.get(name) != value:
                 msg = f"{name}={value!r}: the saved training had {found.settings.get(name)!r}; give the same"
                 raise ValueError(msg)
-        arrays = self._upgraded(found.arrays, found.settings.get("version", 1))
-        self._state = filled(jax.eval_shape(lambda: training.start(self._initial())), arrays)
+        arrays = self.upgraded(found.arrays, found.settings.get("version", 1))
+        self._state = filled(jax.eval_shape(lambda: training.start(self.initial())), arrays)
         self._losses = [found.arrays["losses"]]
-        self._recollect(found.arrays)
+        self.recollect(found.arrays)
         return self
 
+    def _known_by(self) -> Document:
+        return self.settings() | {"batch_size": self.batch_size, "seed": self.seed}
 
-def spread(name: str, value: Any, layout: Layout, *, above_zero: bool = False) -> Any:
-    """A number, a vector (D,) or a tree of the parameters' structure, as a number or a vector in JAX."""
-    if isinstance(value, int | float | np.number) or getattr(value, "shape", None) in ((), (layout.dim,)):
-        flat = np.asarray(value, dtype=layout.dtype)
-    else:
-        layout.check(value, name)
-        flat = np.asarray(layout.flatten(value))
-    good = np.isfinite(flat) & ((flat > 0.0) | (not above_zero))
-    if not good.all():
-        what = "finite numbers > 0" if above_zero else "finite numbers"
-        first = float(flat.ravel()[int(np.argmin(good))])
-        msg = f"{name}={first!r}: {what} are needed: one, one per parameter, or a tree like params"
-        raise ValueError(msg)
-    return jnp.asarray(flat)
+    def prior_and_scale(self, rows: int, size: int) -> Hyper:
+        """The part of :meth:`hyper` that no method is without."""
+        return {
+            "precision": self.prior_precision,
+            "prior_mean": self.prior_mean,
+            "scale": jnp.asarray(rows / size, self.layout.dtype),
+        }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Self, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -16,11 +16,16 @@ from gaussfold.beliefs.factor import FactorGaussian
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
 from gaussfold.checks import whole
 from gaussfold.deep import likelihoods
-from gaussfold.deep.likelihoods import Apply
+from gaussfold.deep.families import Likelihood, Outputs
 from gaussfold.deep.prediction import Prediction, prediction
-from gaussfold.deep.trees import Layout, Tree, layout_from, layout_of
+from gaussfold.deep.trees import Layout, layout_from, layout_of
+from gaussfold.deep.types import Apply, Arrays, Document, Seed, Tree
+from gaussfold.types import Array
 
-_BELIEFS: dict[str, Any] = {"FactorGaussian": FactorGaussian, "LowRankGaussian": LowRankGaussian}
+Belief: TypeAlias = FactorGaussian | LowRankGaussian
+"""What a network's parameters may be distributed as."""
+LikelihoodOrName: TypeAlias = str | Likelihood | None
+_BELIEFS: dict[str, type[Belief]] = {"FactorGaussian": FactorGaussian, "LowRankGaussian": LowRankGaussian}
 _AT_ONCE = 1 << 24
 """Numbers that the networks of one predicting call may hold together."""
 
@@ -46,8 +51,8 @@ class Posterior:
     {'b': Array(1., dtype=float32), 'w': Array([2. , 0.5], dtype=float32)}
     """
 
-    def __init__(self, belief: FactorGaussian | LowRankGaussian, layout: Layout | Tree, likelihood: Any = None) -> None:
-        if type(belief).__name__ not in _BELIEFS:
+    def __init__(self, belief: Belief, layout: Layout | Tree, likelihood: Likelihood | None = None) -> None:
+        if type(belief) not in _BELIEFS.values():
             msg = f"belief: {type(belief).__name__}; allowed are {', '.join(_BELIEFS)}"
             raise ValueError(msg)
         self.layout = layout if isinstance(layout, Layout) else layout_of(layout)
@@ -65,7 +70,7 @@ class Posterior:
         """Standard deviation of each parameter, as a tree."""
         return self.layout.unflatten(np.sqrt(self.belief.variance()).astype(self.layout.dtype))
 
-    def sample(self, rng: Any, n: int, *, stacked: bool = False) -> Any:
+    def sample(self, rng: Seed, n: int, *, stacked: bool = False) -> Tree:
         """Draw n networks: a list of n trees, or with ``stacked`` one tree whose leaves have n in front.
 
         ``rng`` is a NumPy generator, a seed or a JAX key; the same one gives the same networks.
@@ -74,7 +79,7 @@ class Posterior:
         return tree if stacked else [jax.tree.map(lambda leaf, i=i: leaf[i], tree) for i in range(n)]
 
     def predict(
-        self, apply: Apply, X: Any, n_samples: int = 100, *, rng: Any = 0, likelihood: Any = None
+        self, apply: Apply, X: Tree, n_samples: int = 100, *, rng: Seed = 0, likelihood: LikelihoodOrName = None
     ) -> Prediction:
         """Average the predictions of networks drawn from the posterior, (B.6)-(B.8).
 
@@ -119,22 +124,23 @@ class Posterior:
         """Write to a file; see :func:`gaussfold.deep.load`."""
         store.save(self, path)
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self) -> Arrays:
         """The belief's arrays."""
         return self.belief.state()
 
-    def store_header(self) -> dict[str, Any]:
+    def store_header(self) -> Document:
         """The tree's structure and the likelihood, as JSON."""
         likelihood = None if self.likelihood is None else self.likelihood.config()
         return {"belief": type(self.belief).__name__, "likelihood": likelihood, **self.layout.describe()}
 
     @classmethod
-    def from_store(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+    def from_store(cls, header: Document, arrays: Arrays) -> Self:
         """The posterior of a file."""
         belief = _BELIEFS[header["belief"]].from_state(arrays)
-        return cls(belief, layout_from(header), likelihoods.from_config(header["likelihood"]))
+        config = header["likelihood"]
+        return cls(belief, layout_from(header), None if config is None else likelihoods.from_config(config))
 
-    def _draws(self, rng: np.random.Generator, n: int) -> Any:
+    def _draws(self, rng: np.random.Generator, n: int) -> Array:
         return self.belief.sample(n, rng).astype(self.layout.dtype)
 
 
@@ -151,7 +157,7 @@ class MultiPosterior:
                 msg = "parts: mismatched tree: all posteriors of a mixture must have the same leaves"
                 raise ValueError(msg)
 
-    def sample(self, rng: Any, n: int) -> list[Tree]:
+    def sample(self, rng: Seed, n: int) -> list[Tree]:
         """Draw n networks, each from a part chosen at random."""
         draw = generator(rng)
         counts = np.bincount(draw.integers(len(self.parts), size=n), minlength=len(self.parts))
@@ -161,7 +167,7 @@ class MultiPosterior:
         return [found[i] for i in draw.permutation(n)]
 
     def predict(
-        self, apply: Apply, X: Any, n_samples: int = 100, *, rng: Any = 0, likelihood: Any = None
+        self, apply: Apply, X: Tree, n_samples: int = 100, *, rng: Seed = 0, likelihood: LikelihoodOrName = None
     ) -> Prediction:
         """As :meth:`Posterior.predict`, with the same number of networks from every part (n_samples in all)."""
         each = -(-n_samples // len(self.parts))
@@ -191,15 +197,14 @@ def load(path: str | os.PathLike[str], like: Tree = None) -> Posterior:
     return found if like is None else found.like(like)
 
 
-def generator(rng: Any) -> np.random.Generator:
+def generator(rng: Seed) -> np.random.Generator:
     """A NumPy generator from itself, a seed or a JAX key."""
-    if isinstance(rng, jax.Array) and jnp.issubdtype(rng.dtype, jax.dtypes.prng_key):
-        rng = np.asarray(jax.random.key_data(rng)).ravel()
-    elif isinstance(rng, jax.Array):
-        rng = np.asarray(rng).ravel()
+    if isinstance(rng, jax.Array):
+        typed = jnp.issubdtype(rng.dtype, jax.dtypes.prng_key)
+        return np.random.default_rng(np.asarray(jax.random.key_data(rng) if typed else rng).ravel())
     return np.random.default_rng(rng)
 
 
 @partial(jax.jit, static_argnums=(0, 1))
-def _outputs(apply: Apply, likelihood: Any, trees: Tree, X: Any) -> Any:
+def _outputs(apply: Apply, likelihood: Likelihood | None, trees: Tree, X: Tree) -> Outputs:
     return jax.vmap(lambda params: likelihoods.forward(likelihood, apply, params, X))(trees)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +11,9 @@ import numpy as np
 from jax.scipy.special import logsumexp
 
 from gaussfold.deep import likelihoods
-from gaussfold.types import Array
+from gaussfold.deep.families import Likelihood, Outputs, form_of
+from gaussfold.deep.noise import LearnedGaussian
+from gaussfold.types import Array, ArrayLike
 
 
 @dataclass(frozen=True)
@@ -40,35 +41,32 @@ class Prediction:
     epistemic_std: Array
     outputs: Array
     noise: Array | None
-    likelihood: Any
+    likelihood: Likelihood | None
 
-    def log_prob(self, y: Any) -> Array:
+    def log_prob(self, y: ArrayLike) -> Array:
         """Log predictive density of each row's label: the log of the mean over networks, (B.7)."""
         if self.likelihood is None:
             msg = "likelihood: none is known, so outputs have no density; give predict(..., likelihood=...)"
             raise ValueError(msg)
         packed = jnp.asarray(self.outputs)
         every = packed if self.noise is None else (packed, jnp.asarray(self.noise))
-        labels = jnp.asarray(y)
-        each = jax.vmap(lambda outputs: likelihoods.log_prob(self.likelihood, labels, outputs))(every)
+        labels, log_prob = jnp.asarray(y), form_of(self.likelihood).log_prob
+        each = jax.vmap(lambda outputs: log_prob(labels, outputs))(every)
         return np.asarray(logsumexp(each, axis=0) - math.log(len(self.outputs)), dtype=np.float64)
 
     def entropy(self) -> Array:
         """Entropy of the predicted class, in nats, of each row (softmax and Bernoulli only)."""
-        p = self.mean
-        if isinstance(self.likelihood, likelihoods.Softmax):
-            return np.asarray(-(p * np.log(np.maximum(p, 1e-300))).sum(axis=-1))
-        if type(self.likelihood).__name__ != "Bernoulli":
+        entropy = None if self.likelihood is None else form_of(self.likelihood).entropy
+        if entropy is None:
             msg = f"likelihood={self.likelihood!r}: classes have an entropy, so only softmax and Bernoulli do"
             raise ValueError(msg)
-        both = (p * np.log(np.maximum(p, 1e-300)), (1.0 - p) * np.log(np.maximum(1.0 - p, 1e-300)))
-        return np.asarray(-(both[0] + both[1]))
+        return entropy(self.mean)
 
 
-def prediction(likelihood: Any, outputs: Any) -> Prediction:
+def prediction(likelihood: Likelihood | None, outputs: Outputs) -> Prediction:
     """Average over networks; ``outputs`` are those of :func:`likelihoods.forward`, stacked."""
     noise = None
-    if isinstance(likelihood, likelihoods.LearnedGaussian):
+    if isinstance(likelihood, LearnedGaussian):
         outputs, noise = outputs
         each, spread = likelihoods.conditional(likelihood, (outputs, noise.reshape((-1,) + (1,) * (outputs.ndim - 1))))
     else:

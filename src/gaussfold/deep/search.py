@@ -10,11 +10,11 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TypeAlias
 
 import jax
 import numpy as np
@@ -22,10 +22,17 @@ import numpy as np
 from gaussfold.checks import whole
 from gaussfold.deep.batches import check_data
 from gaussfold.deep.training import Progress, TrainingError
+from gaussfold.deep.types import Batch, Document
+from gaussfold.types import ArrayLike
 
-Settings = dict[str, Any]
-Evaluate = Callable[[Settings, Any, Any], Any]
+Settings: TypeAlias = Document
+"""A value for each name of a space."""
+Evaluate: TypeAlias = Callable[[Settings, Batch, Batch], ArrayLike]
 """``evaluate(settings, train, held_out)``: log probabilities of the held-out rows, or their mean; higher is better."""
+EvaluateFolds: TypeAlias = Callable[[Settings, list[Batch], list[Batch]], Sequence[ArrayLike]]
+"""With ``together``: all folds of a trial in one call."""
+EvaluateTrials: TypeAlias = Callable[[list[Settings], list[Batch], list[Batch]], Sequence[Sequence[ArrayLike]]]
+"""With ``at_once``: all folds of several trials in one call."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +56,14 @@ class LogUniform:
 class Choice:
     """One of several values, all as likely."""
 
-    values: tuple[Any, ...]
+    values: tuple[object, ...]
 
     def __post_init__(self) -> None:
         if not self.values:
             msg = "values: empty; at least one value is needed"
             raise ValueError(msg)
 
-    def draw(self, rng: np.random.Generator) -> Any:
+    def draw(self, rng: np.random.Generator) -> object:
         """One of them."""
         return self.values[int(rng.integers(len(self.values)))]
 
@@ -95,9 +102,9 @@ class Search:
 
 
 def random_search(
-    evaluate: Evaluate,
-    space: Mapping[str, Any],
-    data: Any,
+    evaluate: Evaluate | EvaluateFolds | EvaluateTrials,
+    space: Mapping[str, object],
+    data: Batch,
     *,
     trials: int = 30,
     folds: int = 5,
@@ -169,19 +176,19 @@ def random_search(
     return Search(tuple(done))
 
 
-def _draw(space: Mapping[str, Any], seed: int, number: int) -> Settings:
+def _draw(space: Mapping[str, object], seed: int, number: int) -> Settings:
     rng = np.random.default_rng([seed, 1, number])
     return {name: law.draw(rng) if isinstance(law, LogUniform | Choice) else law for name, law in space.items()}
 
 
-def _parted(data: Any, pieces: list[np.ndarray]) -> list[tuple[Any, Any]]:
+def _parted(data: Batch, pieces: list[np.ndarray]) -> list[tuple[Batch, Batch]]:
     """Rows to learn from and rows held out, for each fold."""
     every = np.arange(sum(map(len, pieces)))
     pairs = ((np.setdiff1d(every, piece), np.sort(piece)) for piece in pieces)
     return [tuple(jax.tree.map(lambda a, part=part: a[part], data) for part in pair) for pair in pairs]
 
 
-def _one_by_one(evaluate: Evaluate, settings: Settings, trains: list[Any], held_outs: list[Any]) -> list[float]:
+def _one_by_one(evaluate: Evaluate, settings: Settings, trains: list[Batch], held_outs: list[Batch]) -> list[float]:
     """Fold after fold; after one that failed, the mean over the folds is lost, so the rest is left out."""
     scores: list[float] = []
     for train, held_out in zip(trains, held_outs, strict=True):
@@ -191,7 +198,7 @@ def _one_by_one(evaluate: Evaluate, settings: Settings, trains: list[Any], held_
     return scores
 
 
-def _several(evaluate: Any, together: bool, at_once: int) -> Any:
+def _several(evaluate: Callable[..., ArrayLike], together: bool, at_once: int) -> EvaluateTrials:
     """What to call with a list of settings and the lists of all folds."""
     if at_once > 1:
         return evaluate
@@ -199,7 +206,7 @@ def _several(evaluate: Any, together: bool, at_once: int) -> Any:
     return lambda settings, trains, held_outs: [look(each, trains, held_outs) for each in settings]
 
 
-def _try(evaluate: Any, settings: dict[int, Settings], parted: list[tuple[Any, Any]]) -> list[Trial]:
+def _try(evaluate: EvaluateTrials, settings: dict[int, Settings], parted: list[tuple[Batch, Batch]]) -> list[Trial]:
     started, error = time.perf_counter(), None
     trains, held_outs = ([pair[part] for pair in parted] for part in (0, 1))
     try:
@@ -228,7 +235,7 @@ def _append(results: str | os.PathLike[str] | None, trial: Trial) -> None:
         file.write(json.dumps(line) + "\n")
 
 
-def _read(results: str | os.PathLike[str] | None, header: dict[str, Any], count: int) -> list[Trial]:
+def _read(results: str | os.PathLike[str] | None, header: Document, count: int) -> list[Trial]:
     """Trials that are in the file; a last line that was cut off is dropped, and the header written if it is new."""
     if results is None:
         return []
@@ -241,24 +248,25 @@ def _read(results: str | os.PathLike[str] | None, header: dict[str, Any], count:
     if not lines:
         path.write_text(json.dumps(header) + "\n", encoding="utf-8")
         return []
+    _check_header(path, lines[0], header)
+    return [_trial(line) for line in lines[1:][:count]]
+
+
+def _check_header(path: Path, found: Document, header: Document) -> None:
     for name, value in header.items():
-        if lines[0].get(name) != value:
-            msg = f"results: {str(path)!r} is of a search with {name} {lines[0].get(name)!r}, not {value!r}; "
+        if found.get(name) != value:
+            msg = f"results: {str(path)!r} is of a search with {name} {found.get(name)!r}, not {value!r}; "
             msg += "give the same, or another file"
             raise ValueError(msg)
-    return [
-        Trial(
-            line["trial"],
-            line["settings"],
-            tuple(-math.inf if score is None else float(score) for score in line["scores"]),
-            float(line["seconds"]),
-            line["error"],
-        )
-        for line in lines[1:][:count]
-    ]
 
 
-def _parsed(path: Path, number: int, line: str) -> dict[str, Any]:
+def _trial(line: Document) -> Trial:
+    """Undo :func:`_append`."""
+    scores = tuple(-math.inf if score is None else float(score) for score in line["scores"])
+    return Trial(line["trial"], line["settings"], scores, float(line["seconds"]), line["error"])
+
+
+def _parsed(path: Path, number: int, line: str) -> Document:
     try:
         return dict(json.loads(line))
     except (ValueError, TypeError) as error:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -14,36 +13,37 @@ import numpy as np
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
 from gaussfold.beliefs.lowrank.options import check_rank
 from gaussfold.checks import between, one_of, positive, whole
-from gaussfold.deep import curvature
-from gaussfold.deep.batches import LogLikelihoodFunction
+from gaussfold.deep.curvature import Columns, columns_of
 from gaussfold.deep.draws import DRAWS
 from gaussfold.deep.draws import check as check_draws
-from gaussfold.deep.method import Method, spread
-from gaussfold.deep.posterior import Posterior
-from gaussfold.deep.training import kept
-from gaussfold.deep.trees import Layout, Tree
+from gaussfold.deep.method import Method
+from gaussfold.deep.options import Training
+from gaussfold.deep.training import Taken, kept
+from gaussfold.deep.trees import Layout
+from gaussfold.deep.types import Batch, Document, Hyper, Inner, LogLikelihoodFunction, Rate, Schedule, Spread, Tree
+from gaussfold.rules import GaussNewton
 
 
-class Rows:
+class LowRankPrecision:
     """Λ = UU' + D through Woodbury's identity: M = I + U'D⁻¹U, K×K."""
 
-    def __init__(self, U: Any, diagonal: Any) -> None:
+    def __init__(self, U: jax.Array, diagonal: jax.Array) -> None:
         self.U, self.scaled, self.diagonal = U, U / diagonal[:, None], diagonal
         self.rank = U.shape[1]
         if self.rank:
             M = jnp.eye(self.rank, dtype=U.dtype) + U.T @ self.scaled
             self.lower = jnp.linalg.cholesky(M)
 
-    def solve(self, right: Any) -> Any:
+    def solve(self, right: jax.Array) -> jax.Array:
         """M⁻¹ right."""
         return jax.scipy.linalg.cho_solve((self.lower, True), right)
 
-    def covariance_times(self, vector: Any) -> Any:
+    def covariance_times(self, vector: jax.Array) -> jax.Array:
         """Λ⁻¹v."""
         first = vector / self.diagonal
         return first - self.scaled @ self.solve(self.U.T @ first) if self.rank else first
 
-    def samples(self, base: Any, factors: Any) -> Any:
+    def samples(self, base: jax.Array, factors: jax.Array) -> jax.Array:
         """Draws of N(0, Λ⁻¹) from standard normals (S, D) and (S, K): lrvga Prop. 1, corrected."""
         x = base / jnp.sqrt(self.diagonal)
         return x + (self.scaled @ self.solve((factors - x @ self.U).T)).T if self.rank else x
@@ -53,15 +53,15 @@ class Rows:
 class SLANGProgram:
     """One natural gradient step."""
 
-    columns: Callable[[Any, Any], tuple[Any, Any, Any]]
+    columns: Columns
     layout: Layout
     rank: int
     n_samples: int
     samples: str
-    schedules: tuple[Any, Any]
+    schedules: tuple[Schedule | None, Schedule | None]
     randomised: bool
 
-    def draw(self, hyper: Any, step: Any) -> Any:
+    def draw(self, hyper: Hyper, step: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Standard normals of the S networks, and a key for the randomised eigen-decomposition."""
         key = jax.random.fold_in(jax.random.wrap_key_data(hyper["key"]), step)
         size = self.layout.dim + self.rank
@@ -70,10 +70,12 @@ class SLANGProgram:
         )
         return normals, jax.random.key_data(jax.random.fold_in(key, self.n_samples))
 
-    def step(self, inner: Any, hyper: Any, batches: Any, draws: Any, step: Any) -> tuple[Any, Any, Any]:
+    def step(
+        self, inner: Inner, hyper: Hyper, batches: Batch, draws: tuple[jax.Array, jax.Array], step: jax.Array
+    ) -> Taken:
         """(3.6) with the precision of (3.8), (3.9); its diagonal keeps what the projection drops."""
         normals, key = draws
-        mean, precision = inner["mean"], Rows(inner["U"], inner["diagonal"])
+        mean, precision = inner["mean"], LowRankPrecision(inner["U"], inner["diagonal"])
         D, S = self.layout.dim, self.n_samples
         thetas = mean + precision.samples(normals[:, :D], normals[:, D:])
         batch = jax.tree.map(lambda a: a[0], batches)
@@ -90,14 +92,14 @@ class SLANGProgram:
         diagonal = (1.0 - to_precision) * inner["diagonal"] + to_precision * hyper["precision"] + dropped
         slope = slope + hyper["precision"] * (mean - hyper["prior_mean"])
         velocity = hyper["momentum"] * inner["velocity"] + (1.0 - hyper["momentum"]) * slope
-        after = mean - to_mean * Rows(U, diagonal).covariance_times(velocity)
+        after = mean - to_mean * LowRankPrecision(U, diagonal).covariance_times(velocity)
         new = {"mean": after, "U": U, "diagonal": diagonal, "velocity": velocity}
         loss = -hyper["scale"] * values.mean()
         ok = jnp.isfinite(loss) & jnp.isfinite(after).all() & jnp.isfinite(diagonal).all()
         return kept(ok, new, inner), loss, ok
 
 
-def leading(V: Any, rank: int, key: Any = None) -> Any:
+def leading(V: jax.Array, rank: int, key: jax.Array | None = None) -> jax.Array:
     """U (D, K) with UU' the best rank-K part of V'V, V of shape (R, D): (3.9).
 
     Through the R×R Gram matrix; with a key, through a random subspace of K + 8 dimensions and one power iteration
@@ -133,7 +135,7 @@ class SLANG(Method):
         Networks per step, and how they are drawn; as for VIFA. They share a batch.
     curvature
         "fisher": squared gradients, (3.7) with its sign corrected. "gauss-newton": exact for linear models; needs a
-        log likelihood of :func:`gaussfold.deep.log_likelihood`.
+        log likelihood of :func:`gaussfold.deep.log_likelihood`; ``gaussfold.rules.GaussNewton()`` is the same.
     eigen
         "randomised" or "exact": how the K leading directions are found.
     init_std
@@ -152,96 +154,86 @@ class SLANG(Method):
         log_likelihood: LogLikelihoodFunction,
         params: Tree,
         rank: int = 1,
-        prior_precision: Any = 1.0,
+        prior_precision: Spread = 1.0,
         *,
-        prior_mean: Any = 0.0,
-        learning_rate: Any = 0.05,
-        precision_rate: Any = 0.05,
+        learning_rate: Rate = 0.05,
+        precision_rate: Rate = 0.05,
         momentum: float = 0.0,
         n_samples: int = 4,
-        batch_size: int | None = None,
         samples: str = "independent",
-        curvature: str = "fisher",
+        curvature: str | GaussNewton = "fisher",
         eigen: str = "randomised",
         init_std: float = 0.1,
+        prior_mean: Spread = 0.0,
+        batch_size: int | None = None,
         max_bad_steps: int = 10,
         seed: int = 0,
     ) -> None:
-        super().__init__(log_likelihood, params, batch_size=batch_size, max_bad_steps=max_bad_steps, seed=seed)
+        super().__init__(log_likelihood, params, Training(prior_precision, prior_mean, batch_size, max_bad_steps, seed))
         self.rank = check_rank(rank, self.layout.dim, fewest=0)
-        self.prior_precision = spread("prior_precision", prior_precision, self.layout, above_zero=True)
-        self.prior_mean = spread("prior_mean", prior_mean, self.layout)
         self._rates = (_rate("learning_rate", learning_rate), _rate("precision_rate", precision_rate))
         self.momentum = between("momentum", momentum, 0, 1, "[)")
         self.n_samples = whole("n_samples", n_samples)
         check_draws(samples, self.n_samples)
         self.samples = samples
-        self.curvature = curvature
-        self._columns = _columns(curvature, log_likelihood, self.layout)
+        self.curvature, self._columns = columns_of(curvature, log_likelihood, self.layout)
         self.eigen = one_of("eigen", eigen, ("randomised", "exact"))
         self.init_std = positive("init_std", init_std)
 
     @property
-    def _draws_per_step(self) -> int:
+    def draws_per_step(self) -> int:
+        """Of the networks, and of the factors of their precision."""
         return self.n_samples * (self.rank + self.layout.dim)
 
-    def _program(self) -> SLANGProgram:
-        schedules = tuple(rate if callable(rate) else None for rate in self._rates)
+    def program(self) -> SLANGProgram:
+        """A natural gradient step."""
+        to_mean, to_precision = (rate if callable(rate) else None for rate in self._rates)
         return SLANGProgram(
             self._columns,
             self.layout,
             self.rank,
             self.n_samples,
             self.samples,
-            (schedules[0], schedules[1]),
+            (to_mean, to_precision),
             self.eigen == "randomised",
         )
 
-    def _hyper(self, rows: int, size: int) -> dict[str, Any]:
+    def hyper(self, rows: int, size: int) -> Hyper:
+        """The prior, the share of the data in a batch, rates and momentum."""
         number = partial(jnp.asarray, dtype=self.layout.dtype)
-        return {
+        return self.prior_and_scale(rows, size) | {
             "key": jax.random.key_data(jax.random.key(self.seed)),
-            "precision": self.prior_precision,
-            "prior_mean": self.prior_mean,
-            "scale": number(rows / size),
             "rates": tuple(number(0.0 if callable(rate) else rate) for rate in self._rates),
             "momentum": number(self.momentum),
         }
 
-    def _initial(self) -> Any:
+    def initial(self) -> Inner:
+        """A diagonal precision around the given parameters."""
         dim, dtype = self.layout.dim, self.layout.dtype
         return {
-            "mean": self._centre,
+            "mean": self.centre,
             "U": jnp.zeros((dim, self.rank), dtype),
             "diagonal": jnp.full(dim, self.init_std**-2, dtype),
             "velocity": jnp.zeros(dim, dtype),
         }
 
-    def _settings(self) -> dict[str, Any]:
+    def settings(self) -> Document:
+        """What shapes the state, and how it is drawn."""
         return {
             "rank": self.rank,
             "n_samples": self.n_samples,
             "samples": self.samples,
             "curvature": self.curvature,
             "eigen": self.eigen,
-            "batch_size": self.batch_size,
-            "seed": self.seed,
         }
 
-    def _posterior(self, inner: Any) -> Posterior:
+    def belief(self, inner: Inner) -> LowRankGaussian:
+        """N(μ, (UU' + D)⁻¹)."""
         U = np.asarray(inner["U"]) if self.rank else np.zeros((self.layout.dim, 1))  # a low-rank belief has a factor
-        belief = LowRankGaussian(inner["mean"], U, inner["diagonal"], dtype=self.layout.dtype)
-        return Posterior(belief, self.layout, getattr(self.log_likelihood, "likelihood", None))
+        return LowRankGaussian(inner["mean"], U, inner["diagonal"], dtype=self.layout.dtype)
 
 
-def _rate(name: str, value: Any) -> Any:
+def _rate(name: str, value: Rate) -> Rate:
     if callable(value):
         return value
     return between(name, value, 0, 1, "(]", remedy=f"give one, such as {name}=0.01, or a schedule")
-
-
-def _columns(name: str, log_likelihood: LogLikelihoodFunction, layout: Layout) -> Any:
-    if name == "fisher":
-        return curvature.Fisher(log_likelihood, layout)
-    one_of("curvature", name, ("fisher", "gauss-newton"))
-    return curvature.GaussNewton(log_likelihood, layout)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from gaussfold.deep.trees import Layout, layout_from
+from gaussfold.deep.types import Arrays, Document, Tree
 
 
 @dataclass(frozen=True)
@@ -20,30 +21,30 @@ class TrainingState:
     """
 
     method: str
-    settings: dict[str, Any]
+    settings: Document
     layout: Layout
-    arrays: dict[str, np.ndarray]
+    arrays: Arrays
 
-    def state(self) -> dict[str, np.ndarray]:
+    def state(self) -> Arrays:
         """Named arrays."""
         return self.arrays
 
-    def store_header(self) -> dict[str, Any]:
+    def store_header(self) -> Document:
         """The rest, as JSON."""
         return {"method": self.method, "settings": self.settings, **self.layout.describe()}
 
     @classmethod
-    def from_store(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+    def from_store(cls, header: Document, arrays: Arrays) -> Self:
         """The training of a file."""
         return cls(header["method"], header["settings"], layout_from(header), arrays)
 
 
-def named_arrays(state: Any) -> dict[str, np.ndarray]:
+def named_arrays(state: Tree) -> Arrays:
     """Leaves of a state by their paths."""
     return {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(state)}
 
 
-def filled(template: Any, arrays: dict[str, np.ndarray]) -> Any:
+def filled(template: Tree, arrays: Arrays) -> Tree:
     """A state of the template's structure with the leaves of :func:`named_arrays`."""
     places = jax.tree_util.tree_leaves_with_path(template)
     leaves = []

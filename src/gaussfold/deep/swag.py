@@ -3,19 +3,86 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar, TypedDict, Unpack
 
 import numpy as np
 
 from gaussfold.beliefs.factor import FactorGaussian
-from gaussfold.beliefs.lowrank.options import check_rank
-from gaussfold.checks import positive
-from gaussfold.deep.batches import LogLikelihoodFunction
 from gaussfold.deep.iterates import SGDIterates
-from gaussfold.deep.posterior import MultiPosterior, Posterior
-from gaussfold.deep.trees import Tree
+from gaussfold.deep.posterior import MultiPosterior
+from gaussfold.deep.steps import Optimiser
+from gaussfold.deep.trees import Layout
+from gaussfold.deep.types import Arrays, Batch, Document, LogLikelihoodFunction, Rates, Spread, Tree
 from gaussfold.estimators.factor_analysis import StreamingFactorAnalysis
 from gaussfold.types import Array
+
+
+class DescentOptions(TypedDict, total=False):
+    """Keywords of :class:`SWAG` that :class:`FactorIterates` and :class:`MultiSWAG` pass on."""
+
+    prior_mean: Spread
+    batch_size: int | None
+    optimizer: Optimiser
+    learning_rate: Rates
+    burn_in_rate: Rates
+    burn_in: int
+    every: int
+    windows: bool
+    floor: float
+    max_grad_norm: float | None
+    max_bad_steps: int
+
+
+class SeededOptions(DescentOptions, total=False):
+    """The same, and a seed."""
+
+    seed: int
+
+
+class Length(TypedDict, total=False):
+    """Keywords of :meth:`SWAG.fit` that :meth:`MultiSWAG.fit` passes on."""
+
+    epochs: float | None
+    steps: int | None
+    resume: bool
+    progress: bool | None
+
+
+class Deviations:
+    """Mean, squares and the latest deviations of samples: (3.1)-(3.4)."""
+
+    def __init__(self, rank: int, layout: Layout, floor: float) -> None:
+        self.needed, self._layout, self._floor = rank, layout, floor
+        self._count = 0
+        self._mean = np.zeros(layout.dim)
+        self._spread = np.zeros(layout.dim)  # sum of squared distances from the mean: (3.2) without cancellation
+        self._deviations = np.zeros((rank, layout.dim))
+
+    def fill(self, count: int, arrays: Arrays) -> None:
+        """Undo :meth:`arrays`."""
+        self._count = count
+        self._mean, self._spread = arrays["swa"].copy(), arrays["spread"].copy()
+        self._deviations = arrays["deviations"].copy()
+
+    def take(self, samples: Array) -> None:
+        """One sample after the other."""
+        for sample in samples:
+            self._count += 1
+            before = sample - self._mean
+            self._mean += before / self._count
+            after = sample - self._mean
+            self._spread += before * after
+            self._deviations[(self._count - 1) % self.needed] = after
+
+    def belief(self) -> FactorGaussian:
+        """(3.5)."""
+        psi = np.maximum(0.5 * self._spread / self._count, self._floor)
+        factors = self._deviations.T / np.sqrt(2.0 * (self.needed - 1))
+        return FactorGaussian(self._mean, factors, psi, dtype=self._layout.dtype)
+
+    def arrays(self) -> Arrays:
+        """All three."""
+        return {"swa": self._mean, "spread": self._spread, "deviations": self._deviations}
 
 
 class SWAG(SGDIterates):
@@ -43,87 +110,50 @@ class SWAG(SGDIterates):
 
     kind: ClassVar[str] = "SWAG"
 
-    def __init__(
-        self,
-        log_likelihood: LogLikelihoodFunction,
-        params: Tree,
-        rank: int = 10,
-        prior_precision: Any = 1.0,
-        *,
-        prior_mean: Any = 0.0,
-        batch_size: int | None = None,
-        optimizer: Any = "sgd",
-        learning_rate: Any = None,
-        burn_in_rate: Any = None,
-        burn_in: int = 0,
-        every: int = 1,
-        windows: bool = False,
-        floor: float = 1e-12,
-        max_grad_norm: float | None = None,
-        max_bad_steps: int = 10,
-        seed: int = 0,
-    ) -> None:
-        super().__init__(
-            log_likelihood,
-            params,
-            prior_precision,
-            prior_mean=prior_mean,
-            batch_size=batch_size,
-            optimizer=optimizer,
-            learning_rate=learning_rate,
-            burn_in_rate=burn_in_rate,
-            burn_in=burn_in,
-            every=every,
-            windows=windows,
-            max_grad_norm=max_grad_norm,
-            max_bad_steps=max_bad_steps,
-            seed=seed,
-        )
-        self.rank = self._checked_rank(rank)
-        self.floor = positive("floor", floor)
-        self._forget()
+    least_rank: ClassVar[int] = 2
+    why_least_rank: ClassVar[str] = "SWAG divides by rank - 1"
 
-    def _checked_rank(self, rank: int) -> int:
-        if check_rank(rank, self.layout.dim, fewest=0) < 2:
-            msg = f"rank={rank!r}: SWAG divides by rank - 1; 2 to {self.layout.dim} are allowed"
-            raise ValueError(msg)
-        return int(rank)
-
-    def _forget(self) -> None:
-        super()._forget()
-        self._mean = np.zeros(self.layout.dim)
-        self._spread = np.zeros(self.layout.dim)  # sum of squared distances from the mean: (3.2) without cancellation
-        self._deviations = np.zeros((self.rank, self.layout.dim))
-
-    def _take(self, samples: Array) -> None:
-        for number, sample in enumerate(samples, self._taken + 1):
-            before = sample - self._mean
-            self._mean += before / number
-            after = sample - self._mean
-            self._spread += before * after
-            self._deviations[(number - 1) % self.rank] = after
-
-    def _collected(self) -> dict[str, np.ndarray]:
-        arrays = {"swa": self._mean, "spread": self._spread, "deviations": self._deviations}
-        return super()._collected() | arrays
-
-    def _recollect(self, arrays: dict[str, np.ndarray]) -> None:
-        super()._recollect(arrays)
-        self._mean, self._spread = arrays["swa"].copy(), arrays["spread"].copy()
-        self._deviations = arrays["deviations"].copy()
-
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {"rank": self.rank}
-
-    def _posterior(self, inner: Any) -> Posterior:  # noqa: ARG002 - everything was collected
-        self._enough(self.rank)
-        psi = np.maximum(0.5 * self._spread / self._taken, self.floor)
-        factors = self._deviations.T / np.sqrt(2.0 * (self.rank - 1))
-        belief = FactorGaussian(self._mean, factors, psi, dtype=self.layout.dtype)
-        return Posterior(belief, self.layout, getattr(self.log_likelihood, "likelihood", None))
+    def collector(self, taken: int = 0, arrays: Arrays | None = None) -> Deviations:
+        """Mean, squares and deviations."""
+        found = Deviations(self.rank, self.layout, self.floor)
+        if arrays is not None:
+            found.fill(taken, arrays)
+        return found
 
 
-class FactorIterates(SWAG):
+class Analysis:
+    """Factor analysis of samples: :class:`gaussfold.StreamingFactorAnalysis`."""
+
+    needed = 2
+
+    def __init__(self, model: StreamingFactorAnalysis, layout: Layout, floor: float) -> None:
+        self._model, self._layout, self._floor, self._begun = model, layout, floor, False
+
+    def fill(self, arrays: Arrays) -> None:
+        """Undo :meth:`arrays`."""
+        found = {n.removeprefix("analysis_"): a for n, a in arrays.items() if n.startswith("analysis_")}
+        given = self._model.get_params(deep=False)
+        plain = {name: value for name, value in given.items() if name not in ("start", "start_noise")}
+        header = {"parameters": plain, "n_features": self._layout.dim, "feature_names": None}
+        self._model, self._begun = StreamingFactorAnalysis.from_store(header, found), True
+
+    def take(self, samples: Array) -> None:
+        """All at once."""
+        self._begun = True
+        self._model.partial_fit(samples)
+
+    def belief(self) -> FactorGaussian:
+        """The model as it stands."""
+        psi = np.maximum(self._model.noise_variance_, self._floor)
+        return FactorGaussian(self._model.mean_, self._model.components_.T, psi, dtype=self._layout.dtype)
+
+    def arrays(self) -> Arrays:
+        """The model's; none before the first sample."""
+        learned = self._model.state() if self._begun else {}
+        return {f"analysis_{name}": array for name, array in learned.items()}
+
+
+class FactorIterates(SGDIterates):
     """Factor analysis of *all* iterates, online: factor-analysis chapter 4, Algorithms 1 and 2.
 
     Parameters
@@ -138,56 +168,35 @@ class FactorIterates(SWAG):
     """
 
     kind: ClassVar[str] = "FactorIterates"
+    least_rank: ClassVar[int] = 1
+    why_least_rank: ClassVar[str] = "without factors there is nothing to find"
 
     def __init__(
         self,
         log_likelihood: LogLikelihoodFunction,
         params: Tree,
         rank: int = 10,
-        prior_precision: Any = 1.0,
+        prior_precision: Spread = 1.0,
         *,
         method: str = "recursive-em",
-        method_options: dict[str, Any] | None = None,
-        **options: Any,
+        method_options: Document | None = None,
+        **options: Unpack[SeededOptions],
     ) -> None:
-        self.method, self.method_options = method, dict(method_options or {})
         super().__init__(log_likelihood, params, rank, prior_precision, **options)
+        self.method, self.method_options = method, dict(method_options or {})
+        self.collector()  # refuses a method that there is not
 
-    def _checked_rank(self, rank: int) -> int:
-        if check_rank(rank, self.layout.dim, fewest=0) < 1:
-            msg = f"rank={rank!r}: 1 to {self.layout.dim} factors are allowed"
-            raise ValueError(msg)
-        return int(rank)
+    def collector(self, taken: int = 0, arrays: Arrays | None = None) -> Analysis:
+        """Factor analysis with as many factors."""
+        model = StreamingFactorAnalysis(self.rank, self.method, random_state=self.seed, **self.method_options)
+        found = Analysis(model, self.layout, self.floor)
+        if arrays is not None and taken:
+            found.fill(arrays)
+        return found
 
-    def _forget(self) -> None:
-        SGDIterates._forget(self)
-        self._analysis = StreamingFactorAnalysis(self.rank, self.method, random_state=self.seed, **self.method_options)
-
-    def _take(self, samples: Array) -> None:
-        self._analysis.partial_fit(samples)
-
-    def _collected(self) -> dict[str, np.ndarray]:
-        learned = {} if not self._taken else self._analysis.state()
-        return SGDIterates._collected(self) | {f"analysis_{name}": array for name, array in learned.items()}
-
-    def _recollect(self, arrays: dict[str, np.ndarray]) -> None:
-        SGDIterates._recollect(self, arrays)
-        self._analysis = StreamingFactorAnalysis(self.rank, self.method, random_state=self.seed, **self.method_options)
-        if self._taken:
-            found = {n.removeprefix("analysis_"): a for n, a in arrays.items() if n.startswith("analysis_")}
-            given = self._analysis.get_params(deep=False)
-            plain = {name: value for name, value in given.items() if name not in ("start", "start_noise")}
-            header = {"parameters": plain, "n_features": self.layout.dim, "feature_names": None}
-            self._analysis = StreamingFactorAnalysis.from_store(header, found)
-
-    def _settings(self) -> dict[str, Any]:
-        return super()._settings() | {"method": self.method}
-
-    def _posterior(self, inner: Any) -> Posterior:  # noqa: ARG002 - everything was collected
-        self._enough(2)
-        psi = np.maximum(self._analysis.noise_variance_, self.floor)
-        belief = FactorGaussian(self._analysis.mean_, self._analysis.components_.T, psi, dtype=self.layout.dtype)
-        return Posterior(belief, self.layout, getattr(self.log_likelihood, "likelihood", None))
+    def settings(self) -> Document:
+        """How iterates are made, collected and analysed."""
+        return super().settings() | {"method": self.method}
 
 
 class MultiSWAG:
@@ -209,15 +218,17 @@ class MultiSWAG:
         starts: Sequence[Tree],
         rank: int = 10,
         seed: int = 0,
-        **options: Any,
+        prior_precision: Spread = 1.0,
+        **options: Unpack[DescentOptions],
     ) -> None:
         if not starts:
             msg = "starts: empty; give one tree of parameters per training"
             raise ValueError(msg)
         self.methods = [
-            SWAG(log_likelihood, start, rank, seed=seed + number, **options) for number, start in enumerate(starts)
+            SWAG(log_likelihood, start, rank, prior_precision, seed=seed + number, **options)
+            for number, start in enumerate(starts)
         ]
 
-    def fit(self, data: Any, **length: Any) -> MultiPosterior:
+    def fit(self, data: Batch, **length: Unpack[Length]) -> MultiPosterior:
         """Train from every start; arguments as for :meth:`SWAG.fit`."""
         return MultiPosterior([method.fit(data, **length) for method in self.methods])

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-Tree: TypeAlias = Any
-"""Any JAX pytree: nested dicts, lists, tuples, Flax or Equinox modules."""
+from gaussfold.deep.types import Document, Tree
+from gaussfold.types import ArrayLike
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,8 @@ class Layout:
     Hashable, so that compiled functions can be shared between objects with equal layouts. Made by :func:`layout_of`.
     """
 
-    treedef: Any
+    treedef: jax.tree_util.PyTreeDef | None
+    """None: from a file that could not hold it."""
     leaves: tuple[Leaf, ...]
 
     @property
@@ -48,7 +49,7 @@ class Layout:
         return sum(leaf.size for leaf in self.leaves)
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.floating]:
         """Of the flat vector: float64 if any leaf is, otherwise float32."""
         return np.dtype("float64" if any(leaf.dtype == "float64" for leaf in self.leaves) else "float32")
 
@@ -62,7 +63,7 @@ class Layout:
         ends = np.cumsum([leaf.size for leaf in self.leaves])
         return {leaf.name: slice(int(end) - leaf.size, int(end)) for leaf, end in zip(self.leaves, ends, strict=True)}
 
-    def flatten(self, tree: Tree) -> Any:
+    def flatten(self, tree: Tree) -> jax.Array:
         """The tree as one vector; the tree must have this layout. Can be traced by JAX."""
         found = jax.tree.structure(tree)
         if found != self.treedef:
@@ -73,7 +74,7 @@ class Layout:
             raise ValueError(self._difference(tree))
         return flat
 
-    def unflatten(self, flat: Any) -> Tree:
+    def unflatten(self, flat: ArrayLike) -> Tree:
         """The tree of a vector (D,), or of vectors stacked in front: (..., D). Can be traced by JAX."""
         if self.treedef is None:
             kinds = ", ".join(self.names[:3]) + (" ..." if len(self.names) > 3 else "")
@@ -110,12 +111,12 @@ class Layout:
         what = f"{extra[0]} is not expected" if extra else f"{self.treedef} expected, {jax.tree.structure(tree)} found"
         return f"{argument}: mismatched tree: {what}; give a tree of the same structure"
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> Document:
         """The layout as JSON can hold it; see :func:`layout_from`."""
-        document: dict[str, Any] = {"leaves": [[leaf.name, list(leaf.shape), leaf.dtype] for leaf in self.leaves]}
+        document: Document = {"leaves": [[leaf.name, list(leaf.shape), leaf.dtype] for leaf in self.leaves]}
         if self.treedef is not None:
             document["structure"] = _encode(jax.tree.unflatten(self.treedef, range(len(self.leaves))))
-        return json.loads(json.dumps(document))  # type: ignore[no-any-return]
+        return dict(json.loads(json.dumps(document)))
 
 
 def layout_of(params: Tree, argument: str = "params") -> Layout:
@@ -135,7 +136,7 @@ def layout_of(params: Tree, argument: str = "params") -> Layout:
     return Layout(jax.tree.structure(params), leaves)
 
 
-def layout_from(document: dict[str, Any]) -> Layout:
+def layout_from(document: Document) -> Layout:
     """Undo :meth:`Layout.describe`; of a tree with classes of its own only names and shapes are known."""
     leaves = tuple(Leaf(name, tuple(shape), dtype) for name, shape, dtype in document["leaves"])
     structure = document.get("structure")
@@ -162,22 +163,25 @@ def _leaves(params: Tree, argument: str) -> tuple[Leaf, ...]:
     return tuple(found)
 
 
-def _encode(tree: Any) -> Any:
+def _encode(tree: Tree) -> int | Document | None:
     """A tree of dicts, lists and tuples with leaf numbers, as JSON; None if anything else is in it."""
-    if isinstance(tree, bool):
-        return None
     if isinstance(tree, int):
-        return tree
+        return None if isinstance(tree, bool) else tree
     if type(tree) is dict and all(type(key) is str for key in tree):
-        parts: Any = {key: _encode(value) for key, value in tree.items()}
-        return None if any(part is None for part in parts.values()) else {"dict": parts}
+        parts = _encoded(tree.values())
+        return None if parts is None else {"dict": dict(zip(tree, parts, strict=True))}
     if type(tree) in (list, tuple):
-        parts = [_encode(value) for value in tree]
-        return None if any(part is None for part in parts) else {type(tree).__name__: parts}
+        parts = _encoded(tree)
+        return None if parts is None else {type(tree).__name__: parts}
     return None
 
 
-def _decode(document: Any) -> Any:
+def _encoded(trees: Iterable[Tree]) -> list[int | Document | None] | None:
+    parts = [_encode(tree) for tree in trees]
+    return None if None in parts else parts
+
+
+def _decode(document: int | Document) -> Tree:
     if isinstance(document, int):
         return document
     ((kind, parts),) = document.items()

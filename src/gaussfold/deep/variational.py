@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 
 from gaussfold.deep import blocks, objective, steps
-from gaussfold.deep.batches import LogLikelihoodFunction, total
+from gaussfold.deep.batches import total
 from gaussfold.deep.draws import DRAWS
+from gaussfold.deep.training import Taken
 from gaussfold.deep.trees import Layout
+from gaussfold.deep.types import Batch, Hyper, Inner, LogLikelihoodFunction, Tree, Variables
 
 AT_ONCE = 1 << 25
 """Above this many numbers, the networks of a step are drawn one after the other."""
@@ -27,6 +29,11 @@ BLOCK = 1 << 17
 """Numbers of mean, factors and log_psi that are moved together."""
 LONGEST = 1 << 14
 """Parameters that are moved together at most."""
+
+PrecisionAndMean: TypeAlias = tuple[jax.Array, jax.Array]
+"""Of the prior."""
+Gradient: TypeAlias = Callable[[Variables, Tree], Variables]
+"""Of a slice of the variables, from the same slice of arrays that belong to them."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +49,7 @@ class VIFAProgram:
     optimizer: steps.Steps
     averaging: bool
 
-    def draw(self, hyper: Any, step: Any) -> Any:
+    def draw(self, hyper: Hyper, step: jax.Array) -> Tree:
         """The L vectors (h, z) of a step, or only their key where they are too large to hold."""
         key = jax.random.fold_in(jax.random.wrap_key_data(hyper["key"]), step)
         if self._one_by_one:
@@ -65,7 +72,7 @@ class VIFAProgram:
             return self.layout.dim
         return min(LONGEST, 1 << max(0, (BLOCK // (self.rank + 2)).bit_length() - 1))
 
-    def _draw(self, key: Any, number: Any, zero: Any) -> tuple[Any, Any]:
+    def _draw(self, key: jax.Array, number: jax.Array, zero: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Draw ``number``: h and z. ``zero`` is 0 in a way that the compiler cannot know.
 
         XLA makes random numbers several times more slowly for odd sizes and at offsets that it knows to be odd, and
@@ -80,12 +87,12 @@ class VIFAProgram:
         both = jax.lax.cond(zero == 0, lambda: make(drawn, dtype), lambda: jnp.zeros(drawn, dtype))
         return both[: self.rank], jax.lax.dynamic_slice_in_dim(both, self.rank + zero, self.layout.dim)
 
-    def _loss(self, theta: Any, batch: Any, scale: Any) -> Any:
+    def _loss(self, theta: jax.Array, batch: Batch, scale: jax.Array) -> jax.Array:
         return -scale * total(self.log_likelihood, self.layout.unflatten(theta), batch).astype(theta.dtype)
 
     def look(
-        self, variables: objective.Variables, batches: Any, draws: Any, scale: Any
-    ) -> tuple[Any, Any, Any, Callable[[objective.Variables, Any], objective.Variables]]:
+        self, variables: Variables, batches: Batch, draws: Tree, scale: jax.Array
+    ) -> tuple[jax.Array, jax.Array, Tree, Gradient]:
         """-E log p(data | θ), averaged over the draws, and how its gradient comes about.
 
         Returns the value, the sum of squares of all gradients at the networks, arrays with D columns, and a function
@@ -100,13 +107,13 @@ class VIFAProgram:
             thetas = objective.networks(variables, h, z)
             values, slopes = jax.vmap(look, in_axes=(0, None if self.shared else 0, None))(thetas, batch, scale)
 
-            def gradient(part: objective.Variables, arrays: Any) -> objective.Variables:
+            def gradient(part: Variables, arrays: Variables) -> Variables:
                 return objective.likelihood_gradient(part, arrays["slopes"], h, arrays["z"])
 
             return values.mean(), jnp.vdot(slopes, slopes), {"slopes": slopes, "z": z}, gradient
         key = jax.random.wrap_key_data(draws)
 
-        def add(number: Any, sums: Any) -> Any:
+        def add(number: jax.Array, sums: Tree) -> Tree:
             h, z = (part[None] for part in self._draw(key, number, jnp.minimum(number, 0)))
             batch = jax.tree.map(lambda a: a[0 if self.shared else number % len(a)], batches)
             value, slope = look(objective.networks(variables, h, z)[0], batch, scale)
@@ -121,19 +128,19 @@ class VIFAProgram:
         return share * value, square, sums, lambda _, sums: jax.tree.map(lambda a: share * a, sums)
 
     def likelihood_term(
-        self, variables: objective.Variables, batches: Any, draws: Any, scale: Any
-    ) -> tuple[Any, objective.Variables]:
+        self, variables: Variables, batches: Batch, draws: Tree, scale: jax.Array
+    ) -> tuple[jax.Array, Variables]:
         """-E log p(data | θ) and its gradient."""
         value, _, arrays, gradient = self.look(variables, batches, draws, scale)
         return value, gradient(variables, arrays)
 
-    def step(self, inner: Any, hyper: Any, batches: Any, draws: Any, step: Any) -> tuple[Any, Any, Any]:
+    def step(self, inner: Inner, hyper: Hyper, batches: Batch, draws: Tree, step: jax.Array) -> Taken:
         """(5.28)-(5.30)."""
         variables, dim, size = inner["variables"], self.layout.dim, self._block
         fit, square, arrays, to_fit = self.look(variables, batches, draws, hyper["scale"])
         prior = hyper["precision"], hyper["prior_mean"]
 
-        def sums(block: Any) -> tuple[Any, Any]:
+        def sums(block: tuple[Variables, PrecisionAndMean]) -> tuple[jax.Array, jax.Array]:
             part, prior = block
             return objective.gram(part), objective.prior_value(part, *prior)
 
@@ -142,7 +149,7 @@ class VIFAProgram:
         loss = fit + penalty - 0.5 * (variables["log_psi"].sum() + log_det)
         ok = jnp.isfinite(loss) & jnp.isfinite(square)
 
-        def gradient(part: objective.Variables, others: Any) -> objective.Variables:
+        def gradient(part: Variables, others: tuple[Tree, PrecisionAndMean]) -> Variables:
             arrays, prior = others
             terms = to_fit(part, arrays), objective.entropy_gradient(part, inverse)
             return objective.add(*terms, objective.prior_gradient(part, *prior))
@@ -153,7 +160,7 @@ class VIFAProgram:
             ok &= jnp.isfinite(sum(found.values()))
             shares = self.optimizer.shares(found, hyper)
 
-        def move(inner: Any, others: Any) -> Any:
+        def move(inner: Inner, others: tuple[Tree, PrecisionAndMean]) -> Inner:
             variables = inner["variables"]
             slope = steps.scaled(gradient(variables, others), shares)
             after, memory = self.optimizer.step(slope, inner["optimizer"], variables, hyper, step)

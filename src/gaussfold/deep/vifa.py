@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -12,13 +12,13 @@ import numpy as np
 from gaussfold.beliefs.factor import FactorGaussian
 from gaussfold.beliefs.lowrank.options import check_rank
 from gaussfold.checks import not_negative, positive, whole
-from gaussfold.deep import steps
-from gaussfold.deep.batches import LogLikelihoodFunction
 from gaussfold.deep.draws import check as check_draws
-from gaussfold.deep.method import Method, spread
-from gaussfold.deep.posterior import Posterior
-from gaussfold.deep.trees import Tree
+from gaussfold.deep.method import Method
+from gaussfold.deep.options import Training
+from gaussfold.deep.steps import Optimiser, planned
+from gaussfold.deep.types import Arrays, Document, Hyper, Inner, LogLikelihoodFunction, Rates, Spread, Tree
 from gaussfold.deep.variational import VIFAProgram
+from gaussfold.types import ArrayLike
 
 GROUPS = ("mean", "factors", "log_psi")
 
@@ -87,38 +87,35 @@ class VIFA(Method):
         log_likelihood: LogLikelihoodFunction,
         params: Tree,
         rank: int = 1,
-        prior_precision: Any = 1.0,
+        prior_precision: Spread = 1.0,
         *,
-        prior_mean: Any = 0.0,
+        prior_mean: Spread = 0.0,
         n_samples: int = 10,
         batch_size: int | None = None,
         share_batch: bool = False,
         samples: str = "independent",
-        optimizer: Any = "adam",
-        learning_rate: Any = None,
+        optimizer: Optimiser = "adam",
+        learning_rate: Rates = None,
         max_grad_norm: float | None = None,
         init_std: float = 0.1,
-        init_factors: Any = None,
+        init_factors: ArrayLike | None = None,
         average: float = 0.0,
         max_bad_steps: int = 10,
         seed: int = 0,
     ) -> None:
-        super().__init__(log_likelihood, params, batch_size=batch_size, max_bad_steps=max_bad_steps, seed=seed)
+        super().__init__(log_likelihood, params, Training(prior_precision, prior_mean, batch_size, max_bad_steps, seed))
         self.rank = check_rank(rank, self.layout.dim, fewest=0)
-        self.prior_precision = spread("prior_precision", prior_precision, self.layout, above_zero=True)
-        self.prior_mean = spread("prior_mean", prior_mean, self.layout)
         self.n_samples = whole("n_samples", n_samples)
         self.share_batch = bool(share_batch)
         check_draws(samples, self.n_samples)
         self.samples = samples
         self.optimizer = optimizer
-        self._steps, self._rates = steps.resolve(optimizer, learning_rate, GROUPS, max_grad_norm is not None)
-        self._limit = steps.norm_limit(max_grad_norm)
+        self._plan = planned(optimizer, learning_rate, GROUPS, max_grad_norm)
         self.init_std = positive("init_std", init_std)
         self.average = not_negative("average", average)
         self._first_factors = None if init_factors is None else self._checked_factors(init_factors)
 
-    def _checked_factors(self, factors: Any) -> Any:
+    def _checked_factors(self, factors: ArrayLike) -> jax.Array:
         found = jnp.asarray(factors, dtype=self.layout.dtype)
         if found.shape != (self.layout.dim, self.rank) or not bool(jnp.isfinite(found).all()):
             msg = (
@@ -128,14 +125,17 @@ class VIFA(Method):
         return found.T
 
     @property
-    def _batches_per_step(self) -> int:
-        return 1 if self.share_batch else self.n_samples // self._program().pairs
+    def batches_per_step(self) -> int:
+        """One, or one for each network or antithetic pair of them."""
+        return 1 if self.share_batch else self.n_samples // self.program().pairs
 
     @property
-    def _draws_per_step(self) -> int:
+    def draws_per_step(self) -> int:
+        """H and z of the networks."""
         return self.n_samples * (self.rank + self.layout.dim)
 
-    def _program(self) -> VIFAProgram:
+    def program(self) -> VIFAProgram:
+        """A step of Algorithm 3."""
         return VIFAProgram(
             self.log_likelihood,
             self.layout,
@@ -143,57 +143,54 @@ class VIFA(Method):
             self.n_samples,
             self.share_batch,
             self.samples,
-            self._steps,
+            self._plan.steps,
             self.average > 0.0,
         )
 
-    def _hyper(self, rows: int, size: int) -> dict[str, Any]:
+    def hyper(self, rows: int, size: int) -> Hyper:
+        """The prior, the share of the data in a batch, rates and limits."""
         number = partial(jnp.asarray, dtype=self.layout.dtype)
-        return {
+        return self.prior_and_scale(rows, size) | {
             "key": jax.random.key_data(jax.random.key(self.seed)),
-            "precision": self.prior_precision,
-            "prior_mean": self.prior_mean,
-            "scale": number(rows / size),
-            "rates": {name: number(rate) for name, rate in self._rates.items()},
-            "max_norm": number(self._limit),
+            "rates": {name: number(rate) for name, rate in self._plan.rates.items()},
+            "max_norm": number(self._plan.limit),
             "average": number(self.average),
         }
 
-    def _initial(self) -> Any:
+    def initial(self) -> Inner:
+        """The given parameters, with factors that are given or orthogonal."""
         dim, dtype = self.layout.dim, self.layout.dtype
         factors = self._first_factors
         if factors is None:
             draw = jax.random.normal(jax.random.fold_in(jax.random.key(self.seed), 2**31 - 1), (dim, self.rank), dtype)
             factors = (jnp.linalg.qr(draw)[0] * self.init_std if self.rank else draw).T
         variables = {
-            "mean": self._centre,
+            "mean": self.centre,
             "factors": factors,
             "log_psi": jnp.full(dim, 2.0 * np.log(self.init_std), dtype),
         }
-        inner = {"variables": variables, "optimizer": self._steps.init(variables)}
+        inner = {"variables": variables, "optimizer": self._plan.steps.init(variables)}
         return inner | ({"average": variables} if self.average > 0.0 else {})
 
-    def _settings(self) -> dict[str, Any]:
-        optimizer = self.optimizer if isinstance(self.optimizer, str) else "optax"
+    def settings(self) -> Document:
+        """What shapes the state, and how it is drawn."""
         return {
             "rank": self.rank,
             "n_samples": self.n_samples,
             "share_batch": self.share_batch,
             "samples": self.samples,
-            "optimizer": optimizer,
-            "batch_size": self.batch_size,
+            "optimizer": self._plan.name,
             "average": self.average,
-            "seed": self.seed,
         }
 
-    def _upgraded(self, arrays: dict[str, np.ndarray], version: int) -> dict[str, np.ndarray]:
+    def upgraded(self, arrays: Arrays, version: int) -> Arrays:
         """Version 1 held factors as (D, K)."""
         if version > 1:
             return arrays
         return {name: value.T if name.endswith("['factors']") else value for name, value in arrays.items()}
 
-    def _posterior(self, inner: Any) -> Posterior:
+    def belief(self, inner: Inner) -> FactorGaussian:
+        """N(c, FF' + Ψ), of the last iterate or of their average."""
         found = inner["average" if self.average > 0.0 else "variables"]
         psi = np.exp(np.asarray(found["log_psi"], dtype=np.float64))
-        belief = FactorGaussian(found["mean"], found["factors"].T, psi, dtype=self.layout.dtype)
-        return Posterior(belief, self.layout, getattr(self.log_likelihood, "likelihood", None))
+        return FactorGaussian(found["mean"], found["factors"].T, psi, dtype=self.layout.dtype)

@@ -20,7 +20,7 @@ def test_trainings_side_by_side_are_those_one_by_one():
     configs = [{"rate": 0.02, "alpha": ALPHA}, {"rate": 0.05, "alpha": 1.0}]
     data = [(X[:40], Y[:40]), (X[20:], Y[20:])]
     methods = [make(config, fold) for fold, config in enumerate(configs)]
-    together = gf.deep.fit_together(methods, data, steps=30)
+    together = gf.deep.fit_many(methods, data, steps=30)
     for fold, (config, part) in enumerate(zip(configs, data, strict=True)):
         alone = make(config, fold).fit(part, steps=30)
         np.testing.assert_allclose(together[fold].belief.mean, alone.belief.mean, rtol=1e-3, atol=1e-5)
@@ -31,12 +31,12 @@ def test_trainings_side_by_side_are_those_one_by_one():
 def test_what_cannot_train_side_by_side():
     two = [make({"rate": 0.02, "alpha": 1.0}, 0) for _ in range(2)]
     with pytest.raises(ValueError, match="2 and 1"):
-        gf.deep.fit_together(two, [(X, Y)])
+        gf.deep.fit_many(two, [(X, Y)])
     with pytest.raises(ValueError, match=r"numbers of rows \[60, 59\]"):
-        gf.deep.fit_together(two, [(X, Y), (X[1:], Y[1:])])
+        gf.deep.fit_many(two, [(X, Y), (X[1:], Y[1:])])
     other = gf.deep.VIFA(LINEAR, start(), rank=2)
     with pytest.raises(ValueError, match="differ in more than numbers"):
-        gf.deep.fit_together([two[0], other], [(X, Y), (X, Y)])
+        gf.deep.fit_many([two[0], other], [(X, Y), (X, Y)])
 
 
 def troubled(params, batch):
@@ -53,7 +53,7 @@ def test_bad_steps_collect_nothing_and_a_failure_does_not_disturb_the_others():
 
     good, one, rest = np.zeros(60, bool), np.arange(60) == 7, np.ones(60, bool)
     methods = [swag() for _ in range(3)]
-    found = gf.deep.fit_together(methods, [(X, Y, marked) for marked in (good, rest, one)], steps=61)
+    found = gf.deep.fit_many(methods, [(X, Y, marked) for marked in (good, rest, one)], steps=61)
     assert found[1] is None
     assert (methods[1].steps, methods[1].skipped, methods[1].collected) == (4, 4, 0)
     for number, marked in ((0, good), (2, one)):
