@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments.registry import Context
-from gaussfold.atomic import write_atomically
+from gaussfold.store.atomic import write_atomically
 
 FOLDER = Path("output") / "sparse"
 

@@ -160,7 +160,7 @@ def test_model_files_that_cannot_be_used(cli, tmp_path):
 def test_a_model_of_another_format_version_is_refused_by_name(cli, tmp_path, monkeypatch):
     data = tmp_path / "d.vw"
     data.write_bytes(clicks(20))
-    monkeypatch.setattr("gaussfold.store.FORMAT", 99)
+    monkeypatch.setattr("gaussfold.store.layout.FORMAT", 99)
     cli("train", data, *OPTIONS, "-f", tmp_path / "m")
     monkeypatch.undo()
     code, _, err = process("predict", data, "-i", tmp_path / "m")

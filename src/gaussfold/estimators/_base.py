@@ -132,18 +132,28 @@ class StreamingEstimator(Readout):
     def state(self) -> dict[str, np.ndarray]:
         """Everything numeric that was learned, as plain named arrays."""
         self._require_fitted()
-        return storage.state(self)
+        return storage.state(self._record())
 
-    def store_header(self) -> dict[str, Any]:
+    def store_header(self) -> dict[str, object]:
         """Parameters, names, classes and the random generator, as JSON can hold them."""
         self._require_fitted()
-        return storage.header(self)
+        return storage.header(self, self._record())
 
     @classmethod
     def from_store(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         """Rebuild, bit for bit, the model that `state` and `store_header` describe."""
-        model: Self = storage.rebuild(cls, header, arrays)
-        return model
+        self = storage.blank(cls, header, arrays)
+        self._prepare()
+        looks_back = bool(self._settings.second_look)
+        found = storage.learned(header, arrays, self._parameters, looks_back=looks_back)
+        self._beliefs, self._lookbacks, self._noise = found.beliefs, found.lookbacks, found.noise or self._noise
+        self._rng, self._loss, self.n_observations_ = found.rng, found.loss, found.n_observations
+        return self
+
+    def _record(self) -> storage.Learned:
+        return storage.Learned(
+            self._parameters, self._beliefs, self._lookbacks, self._noise, self._rng, self._loss, self.n_observations_
+        )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,16 +11,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gaussfold import checks
 from gaussfold.estimators import settings
-from gaussfold.factors.gradient import SGD, Adam, GradientAscent
+from gaussfold.factors.gradient import OPTIMIZERS, GradientAscent
 from gaussfold.factors.model import FactorStream, posterior
 from gaussfold.factors.online_em import OnlineEM
 from gaussfold.factors.projections import PROJECTIONS
 from gaussfold.factors.recursive import RecursiveFactors
-from gaussfold.store_codecs import decode_rng, encode_rng
+from gaussfold.registry import decode, encode
+from gaussfold.store.codecs import decode_rng, encode_rng
 from gaussfold.types import Array, ArrayLike
 
 METHODS = ("recursive-em", "online-em", "gradient")
-OPTIMIZERS = {"sgd": SGD, "adam": Adam}
 
 
 class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -205,9 +205,7 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """Parameters and names, as JSON can hold them."""
         check_is_fitted(self)
         values = {k: v for k, v in self.get_params(deep=False).items() if k not in ("start", "start_noise")}
-        if not isinstance(self.optimizer, str):
-            msg = f"optimizer={self.optimizer!r} cannot be saved; give it by name ('sgd', 'adam') for that"
-            raise ValueError(msg)  # noqa: TRY004 - every bad argument is one kind of error
+        values["optimizer"] = encode(self.optimizer)
         values["random_state"] = encode_rng(self.random_state)
         names = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
         return {"parameters": values, "n_features": int(self.n_features_in_), "feature_names": names}
@@ -217,6 +215,7 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """Rebuild, bit for bit, the model that `state` and `store_header` describe."""
         values = dict(header["parameters"])
         values["random_state"] = decode_rng(values["random_state"])
+        values["optimizer"] = decode(values["optimizer"], "optimizer")
         for name in ("start", "start_noise"):
             values[name] = arrays.get(f"parameter.{name}")
         model = cls(**values)
@@ -302,8 +301,7 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             )
         optimizer = self.optimizer
         if isinstance(optimizer, str):
-            checks.one_of("optimizer", optimizer, tuple(OPTIMIZERS))
-            optimizer = OPTIMIZERS[optimizer](checks.positive("learning_rate", self.learning_rate))
+            optimizer = type(OPTIMIZERS.resolve(optimizer))(checks.positive("learning_rate", self.learning_rate))
         return GradientAscent(dim, rank, optimizer=optimizer, warm_up=warm_up, **shared)
 
 

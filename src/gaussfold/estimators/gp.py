@@ -13,9 +13,9 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gaussfold.gp import Covariance, GaussianProcess, Matern32
-from gaussfold.gp.covariances import from_config
 from gaussfold.likelihoods import Bernoulli, Gaussian, StudentT
-from gaussfold.store_codecs import decode_labels, decode_rng, encode_labels, encode_rng
+from gaussfold.registry import decode, encode
+from gaussfold.store.codecs import decode_labels, decode_rng, encode_labels, encode_rng
 from gaussfold.types import Array, ArrayLike
 
 
@@ -58,15 +58,10 @@ class _GPEstimator(BaseEstimator):  # type: ignore[misc]
     def store_header(self) -> dict[str, Any]:
         """Parameters and every model's description."""
         values = self.get_params(deep=False)
-        if isinstance(values["covariance"], Covariance):
-            values["covariance"] = values["covariance"].config()
-        for name in ("rule", "curvature"):
-            if not isinstance(values[name], str):
-                msg = f"{name}={values[name]!r}: only {name}s given by name can be stored with an estimator"
-                raise ValueError(msg)  # noqa: TRY004
         values.pop("random_state")
         if np.ndim(values["inducing"]):
             values.pop("inducing")
+        values = {name: encode(value) for name, value in values.items()}
         described = {
             "parameters": values,
             "random_state": encode_rng(self.random_state),
@@ -84,8 +79,7 @@ class _GPEstimator(BaseEstimator):  # type: ignore[misc]
     def from_store(cls, described: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         """Undo `state` and `store_header`."""
         values = dict(described["parameters"])
-        if isinstance(values["covariance"], dict):
-            values["covariance"] = from_config(values["covariance"])
+        values |= {name: decode(values[name], name) for name in ("covariance", "rule", "curvature")}
         if "parameter.inducing" in arrays:
             values["inducing"] = arrays["parameter.inducing"]
         model = cls(**values, random_state=decode_rng(described["random_state"]))

@@ -21,6 +21,7 @@ import numpy as np
 from gaussfold.checks import whole
 from gaussfold.expectations.gauss_hermite import check_order
 from gaussfold.expectations.gauss_hermite import nodes as hermite_nodes
+from gaussfold.registry import Catalogue
 from gaussfold.types import Array
 
 MAX_POINTS = 10**6
@@ -93,11 +94,12 @@ class Unscented:
 
 
 Cubature: TypeAlias = GaussHermite | Unscented
-_NAMES: dict[str, Cubature] = {
-    "gauss-hermite": GaussHermite(),
-    "unscented-3": Unscented(3),
-    "unscented-5": Unscented(5),
-}
+CUBATURES: Catalogue[Cubature] = Catalogue(
+    "cubature",
+    (GaussHermite, Unscented),
+    named={"gauss-hermite": GaussHermite(), "unscented-3": Unscented(3), "unscented-5": Unscented(5)},
+    also="GaussHermite(order), Unscented(order), or None to choose by dimension",
+)
 
 
 def resolve(cubature: str | Cubature | None, dim: int) -> Cubature:
@@ -115,15 +117,7 @@ def resolve(cubature: str | Cubature | None, dim: int) -> Cubature:
     """
     if cubature is None:
         return GaussHermite((64, 20, 10, 6)[dim - 1]) if dim <= 4 else Unscented(5)
-    if isinstance(cubature, GaussHermite | Unscented):
-        return cubature
-    if isinstance(cubature, str) and cubature in _NAMES:
-        return _NAMES[cubature]
-    msg = (
-        f"cubature={cubature!r}: allowed are {', '.join(map(repr, _NAMES))}, GaussHermite(order), Unscented(order), or "
-        "None to choose by dimension"
-    )
-    raise ValueError(msg)
+    return CUBATURES.resolve(cubature)
 
 
 def _checked(dim: int) -> int:

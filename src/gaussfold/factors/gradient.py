@@ -6,21 +6,24 @@ An optimiser is anything with optax's two methods: ``init(params)`` and ``update
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from gaussfold.factors.model import FactorStream, posterior
+from gaussfold.registry import Catalogue
 from gaussfold.types import Array
 
 Params = dict[str, Array]
 
 
+@dataclass(frozen=True)
 class SGD:
     """Plain steps of ``learning_rate``."""
 
-    def __init__(self, learning_rate: float = 1e-3) -> None:
-        self.learning_rate = learning_rate
+    learning_rate: float = 1e-3
+    name: ClassVar[str] = "sgd"
 
     def init(self, params: Params) -> dict[str, Array]:  # noqa: ARG002 - optax's signature
         """Nothing to remember."""
@@ -36,11 +39,15 @@ class SGD:
         return {name: -self.learning_rate * grad for name, grad in grads.items()}, state
 
 
+@dataclass(frozen=True)
 class Adam:
     """Kingma and Ba's steps."""
 
-    def __init__(self, learning_rate: float = 1e-3, b1: float = 0.9, b2: float = 0.999, epsilon: float = 1e-8) -> None:
-        self.learning_rate, self.b1, self.b2, self.epsilon = learning_rate, b1, b2, epsilon
+    learning_rate: float = 1e-3
+    b1: float = 0.9
+    b2: float = 0.999
+    epsilon: float = 1e-8
+    name: ClassVar[str] = "adam"
 
     def init(self, params: Params) -> dict[str, Array]:
         """Two moments per parameter, and a clock."""
@@ -63,6 +70,9 @@ class Adam:
             root = np.sqrt(second / (1.0 - self.b2 ** clock[0])) + self.epsilon
             updates[name] = -self.learning_rate * first / (1.0 - self.b1 ** clock[0]) / root
         return updates, fresh
+
+
+OPTIMIZERS: Catalogue[SGD | Adam] = Catalogue("optimizer", (SGD, Adam), also="an object with optax's init and update")
 
 
 class GradientAscent(FactorStream):

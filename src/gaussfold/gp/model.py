@@ -22,6 +22,7 @@ from gaussfold.gp.sparse import SparsePrior
 from gaussfold.gp.stochastic import fit_in_batches
 from gaussfold.likelihoods import as_vector
 from gaussfold.rules import SiteRecipe, check_pair, resolve_curvature, resolve_local
+from gaussfold.store.codecs import decode_rng
 from gaussfold.types import Array, ArrayLike, Sites
 
 
@@ -352,13 +353,22 @@ class GaussianProcess:
         """Data, sites and inducing inputs as named arrays."""
         if self._is_stale and self._online is not None:
             self._online.write_back()
-        return storage.state(self)
+        return storage.state(self, self._memory)
 
-    def store_header(self) -> dict[str, Any]:
+    def store_header(self) -> dict[str, object]:
         """Covariance, likelihood, rule and options, as JSON can hold them."""
-        return storage.header(self)
+        return storage.header(self, self._rng)
 
     @classmethod
     def from_store(cls, described: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         """Undo `state` and `store_header`."""
-        return storage.rebuild(cls, described, arrays)
+        self = storage.blank(cls, described, arrays)
+        self._rng = decode_rng(described["rng"])
+        if "X" in arrays:
+            self.X_, self.Y_ = arrays["X"], arrays["Y"]
+            self.sites_ = Sites(arrays["precision"], arrays["shift"])
+            sparse = self.structure == "sparse"
+            self.prior_ = SparsePrior(self.covariances, self.X_, arrays["Z"]) if sparse else self._prior_at(self.X_)
+            self._memory = storage.memory(arrays)
+            storage.finish(self, described, arrays)
+        return self

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import cast
 
 from gaussfold.likelihoods.base import ScalarLikelihood
 from gaussfold.likelihoods.bernoulli import Bernoulli
@@ -22,8 +22,7 @@ from gaussfold.likelihoods.regression_network import RegressionNetwork
 from gaussfold.likelihoods.softmax import Softmax
 from gaussfold.likelihoods.student_t import StudentT
 from gaussfold.protocols import Likelihood
-
-T = TypeVar("T")
+from gaussfold.registry import Catalogue, decode
 
 __all__ = [
     "Bernoulli",
@@ -47,18 +46,22 @@ __all__ = [
     "resolve",
 ]
 
-_FAMILIES: dict[str, Callable[..., ScalarLikelihood]] = {
-    family.__name__: family
-    for family in (Bernoulli, Beta, Gamma, Gaussian, NegativeBinomial, Ordinal, Poisson, StudentT)
-}
-_CHAINED: dict[str, Callable[..., VectorLikelihood]] = {
-    family.__name__: family for family in (HeteroscedasticGaussian, ProductGaussian, RegressionNetwork, Softmax)
-}
-_BY_NAME: dict[str, type[Bernoulli | Poisson]] = {"bernoulli": Bernoulli, "poisson": Poisson}
+FAMILIES: Catalogue[object] = Catalogue(
+    "likelihood",
+    (
+        Bernoulli, Beta, Gamma, Gaussian, NegativeBinomial, Ordinal, Poisson, StudentT,
+        HeteroscedasticGaussian, ProductGaussian, RegressionNetwork, Softmax,
+    ),
+    named={"bernoulli": Bernoulli(), "poisson": Poisson()},
+    accepts=Likelihood,
+    also="an object such as gaussfold.likelihoods.Gaussian(std=1.0); to write your own, subclass "
+    "gaussfold.likelihoods.ScalarLikelihood",
+)  # fmt: skip
+"""Every family, of one latent and of several. A new one is a file of its own and one entry here."""
 
 
 def resolve(likelihood: str | Likelihood) -> Likelihood:
-    """Turn a name into a likelihood; an object passes through.
+    """Turn a name into a likelihood of one latent; an object passes through.
 
     Only the families without parameters that matter have a name: "bernoulli" (logit link) and "poisson".
 
@@ -67,22 +70,10 @@ def resolve(likelihood: str | Likelihood) -> Likelihood:
     >>> resolve("bernoulli")
     Bernoulli(link='logit', expectation='quadrature')
     """
-    found: Likelihood | None = None
-    if isinstance(likelihood, str):
-        found = _BY_NAME[likelihood]() if likelihood in _BY_NAME else None
-    elif isinstance(likelihood, Likelihood) and not isinstance(likelihood, type):  # a class is not an object
-        found = likelihood
-    if found is None:
-        msg = (
-            f"likelihood={likelihood!r}: allowed are {', '.join(map(repr, _BY_NAME))} or an object such as "
-            "gaussfold.likelihoods.Gaussian(std=1.0); to write your own, subclass "
-            "gaussfold.likelihoods.ScalarLikelihood"
-        )
-        raise ValueError(msg)
-    return found
+    return cast("Likelihood", FAMILIES.resolve(likelihood))
 
 
-def from_config(config: Mapping[str, object]) -> ScalarLikelihood:
+def from_config(config: Mapping[str, object]) -> ScalarLikelihood | VectorLikelihood:
     """Build the likelihood that ``config()`` described.
 
     Examples
@@ -90,30 +81,8 @@ def from_config(config: Mapping[str, object]) -> ScalarLikelihood:
     >>> from_config({"name": "StudentT", "df": 3.5, "scale": 0.8})
     StudentT(df=3.5, scale=0.8)
     """
-    parameters = dict(config)
-    return _built(_FAMILIES, parameters)
+    return cast("ScalarLikelihood | VectorLikelihood", decode(config, "likelihood"))
 
 
-def chained_from_config(config: Mapping[str, object]) -> ScalarLikelihood | VectorLikelihood:
-    """As :func:`from_config`, for likelihoods of several latents too.
-
-    Examples
-    --------
-    >>> chained_from_config({"name": "ProductGaussian", "std": 0.3})
-    ProductGaussian(std=0.3)
-    """
-    everything: dict[str, Callable[..., ScalarLikelihood | VectorLikelihood]] = {**_FAMILIES, **_CHAINED}
-    return _built(everything, dict(config))
-
-
-def _built(families: Mapping[str, Callable[..., T]], parameters: dict[str, object]) -> T:
-    name = parameters.pop("name", None)
-    family = families.get(name) if isinstance(name, str) else None
-    if family is None:
-        msg = f"likelihood name={name!r}: allowed are {', '.join(map(repr, sorted(families)))}"
-        raise ValueError(msg)
-    try:
-        return family(**parameters)
-    except TypeError as error:
-        msg = f"likelihood {name} cannot be built from {parameters!r}: {error}"
-        raise ValueError(msg) from error
+chained_from_config = from_config
+"""The same: one function builds likelihoods of one latent and of several."""

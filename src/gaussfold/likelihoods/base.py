@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from gaussfold import registry
 from gaussfold.expectations import gauss_hermite
 from gaussfold.expectations.tilted import tilted
 from gaussfold.protocols import Kernel
@@ -162,13 +163,7 @@ class ScalarLikelihood:
 
     def config(self) -> dict[str, object]:
         """Name and parameters; :func:`gaussfold.likelihoods.from_config` turns them back into an object."""
-        if self.kernel is None:
-            msg = (
-                f"{self} has no name that a model file could hold: only the built-in likelihoods have one; "
-                "save the belief's state() and build the likelihood anew when loading"
-            )
-            raise ValueError(msg)
-        return {"name": type(self).__name__, **vars(self)}
+        return dict(registry.config(self))
 
     def __str__(self) -> str:
         return type(self).__name__

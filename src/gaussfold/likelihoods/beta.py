@@ -79,10 +79,6 @@ class Beta(ScalarLikelihood):
         share = 1.0 / (1.0 + self.scale)
         return Moments(slope, share * slope * tilt), Moments(bend, share * (bend * tilt - 2.0 * slope**2))
 
-    def config(self) -> dict[str, object]:
-        """Name, scale and link."""
-        return {"name": "Beta", "scale": self.scale, "link": self.link}
-
     def _counts(self, f: Array) -> tuple[Array, Array]:
         g = _LINKS[self.link].cdf
         return np.asarray(self.scale * g(f)), np.asarray(self.scale * g(-f))

@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
+from gaussfold import registry
 from gaussfold.expectations import cubature as rules
 from gaussfold.expectations.cubature import Cubature
 from gaussfold.likelihoods import normal
@@ -214,7 +215,7 @@ class VectorLikelihood:
 
     def config(self) -> dict[str, object]:
         """Name and parameters; :func:`gaussfold.likelihoods.from_config` turns them back into an object."""
-        return {"name": type(self).__name__, **_plain(vars(self))}
+        return dict(registry.config(self))
 
     def __str__(self) -> str:
         return type(self).__name__
@@ -265,8 +266,3 @@ class VectorLikelihood:
 
     def _missing(self, method: str) -> str:
         return f"{self} does not say {method}; define that method to use what depends on it"
-
-
-def _plain(parameters: dict[str, object]) -> dict[str, object]:
-    """Arrays as nested lists, so that JSON can hold them."""
-    return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in parameters.items()}

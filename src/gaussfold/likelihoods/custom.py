@@ -103,11 +103,6 @@ class CustomLikelihood(VectorLikelihood):
         names = ("moments", "slopes", "curvatures")
         return NormalMoments(*(array for name in names for array in self._of_latents(name, F)))
 
-    def config(self) -> dict[str, object]:
-        """A function has no name that a model file could hold."""
-        msg = f"{self} cannot be saved: a model file holds numbers, not functions; build it anew when loading"
-        raise ValueError(msg)
-
     # How.
 
     def _jax(self) -> Any:

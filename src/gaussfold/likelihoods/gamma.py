@@ -80,10 +80,6 @@ class Gamma(ScalarLikelihood):
         mean = rate(m + 0.5 * v)
         return Moments(mean, np.asarray(mean**2 * (np.exp(v) / self.shape + np.expm1(v))))
 
-    def config(self) -> dict[str, object]:
-        """Name and shape."""
-        return {"name": "Gamma", "shape": self.shape}
-
     def _log_prob(self, y: Array, f: Array, inverse: Array) -> Array:
         a = self.shape
         with np.errstate(divide="ignore", invalid="ignore"):

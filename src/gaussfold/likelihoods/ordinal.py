@@ -100,10 +100,6 @@ class Ordinal(ScalarLikelihood):
             Moments(bend, bends @ odd - 2.0 * (slope**2 + mean * bend)),
         )
 
-    def config(self) -> dict[str, object]:
-        """Name and parameters."""
-        return {"name": "Ordinal", "cutpoints": list(self.cutpoints), "scale": self.scale, "link": self.link}
-
     def _above(self, f: ArrayLike, order: int) -> Array:
         """``p(y > k | f)`` for every border, or its derivative of that order, on a new last axis."""
         (f,) = floats(f)

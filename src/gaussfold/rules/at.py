@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from gaussfold.checks import one_of
+from gaussfold.registry import Catalogue
 from gaussfold.rules.implicit import Look, after, implicit_site
 
 
@@ -74,14 +75,9 @@ class Extragradient:
 
 
 At: TypeAlias = Prior | Posterior | Extragradient
-_NAMES: dict[str, At] = {at.name: at for at in (Prior(), Posterior(), Extragradient())}
+ATS: Catalogue[At] = Catalogue("at", (Prior, Posterior, Extragradient), also="an object from gaussfold.rules")
 
 
 def resolve_at(at: str | At) -> At:
     """An ``at`` by name or as an object."""
-    if isinstance(at, Prior | Posterior | Extragradient):
-        return at
-    if isinstance(at, str) and at in _NAMES:
-        return _NAMES[at]
-    msg = f"at={at!r}: allowed are {', '.join(map(repr, _NAMES))}, or an object from gaussfold.rules"
-    raise ValueError(msg)
+    return ATS.resolve(at)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from gaussfold.protocols import Likelihood
+from gaussfold.registry import Catalogue
 from gaussfold.rules.at import At
 from gaussfold.rules.base import SiteRule, StreamRule
 from gaussfold.rules.ep import EP
@@ -16,15 +17,20 @@ from gaussfold.rules.vi import VI
 
 AnyRule: TypeAlias = StreamRule
 """A rule of the streaming update."""
-_NAMES: dict[str, StreamRule] = {rule.name: rule for rule in (Newton(), Taylor(), VI(), EP(), PL(), Quadratic())}
-SITE_RULES: dict[str, SiteRule] = {
-    rule.name: rule for rule in (Newton(), Taylor(), VI(), EP(), PL(), PL2(), Quadratic())
-}
-"""Rules for sites on R^D that are visited again and again: the same, and pl2."""
+RULES: Catalogue[SiteRule] = Catalogue(
+    "rule",
+    (Newton, Taylor, VI, EP, PL, Quadratic, PL2),
+    accepts=SiteRule,
+    also="an object from gaussfold.rules",
+)
+"""Every rule, for sites on R^D that are visited again and again; those of the streaming update are StreamRules.
+
+A new one is a file of its own and one entry here.
+"""
 
 
 def resolve(rule: str | AnyRule) -> AnyRule:
-    """A rule by name or as an object.
+    """A rule of the streaming update by name or as an object.
 
     Examples
     --------
@@ -33,12 +39,7 @@ def resolve(rule: str | AnyRule) -> AnyRule:
     >>> resolve(EP(alpha=0.5))
     EP(alpha=0.5)
     """
-    if isinstance(rule, StreamRule):
-        return rule
-    if isinstance(rule, str) and rule in _NAMES:
-        return _NAMES[rule]
-    msg = f"rule={rule!r}: allowed are {', '.join(map(repr, _NAMES))}, or an object from gaussfold.rules"
-    raise ValueError(msg)
+    return cast("StreamRule", RULES.resolve(rule, among=StreamRule))
 
 
 def resolve_local(rule: str | SiteRule) -> SiteRule:
@@ -49,13 +50,7 @@ def resolve_local(rule: str | SiteRule) -> SiteRule:
     >>> resolve_local("pl2")
     PL2()
     """
-    if isinstance(rule, SiteRule):
-        return rule
-    if isinstance(rule, str) and rule in SITE_RULES:
-        return SITE_RULES[rule]
-    allowed = ", ".join(map(repr, (*_NAMES, PL2.name)))
-    msg = f"rule={rule!r}: allowed are {allowed}, or an object from gaussfold.rules"
-    raise ValueError(msg)
+    return RULES.resolve(rule)
 
 
 def check_defined(rule: AnyRule, at: At, likelihood: Likelihood) -> None:

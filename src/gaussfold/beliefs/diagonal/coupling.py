@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias
+from typing import ClassVar, Self, TypeAlias
 
 from gaussfold.checks import one_of
+from gaussfold.registry import Catalogue
 
 Form: TypeAlias = tuple[int, int, int]
 """How the engine knows a coupling: joint or marginal, how the mean is found, how the variance is."""
@@ -51,8 +52,16 @@ class Marginal:
         """How the engine knows it."""
         return (1, self._MEANS.index(self.mean), self._VARIANCES.index(self.variance))
 
+    @classmethod
+    def from_form(cls, form: Form) -> Self:
+        """The coupling whose ``form`` this is."""
+        return cls(cls._MEANS[form[1]], cls._VARIANCES[form[2]])
+
 
 Coupling: TypeAlias = Joint | Marginal
+COUPLINGS: Catalogue[Coupling] = Catalogue(
+    "coupling", (Marginal, Joint), also="Marginal(...) or Joint() from gaussfold.beliefs"
+)
 
 
 def resolve_coupling(coupling: str | Coupling) -> Coupling:
@@ -63,17 +72,9 @@ def resolve_coupling(coupling: str | Coupling) -> Coupling:
     >>> resolve_coupling("marginal")
     Marginal(mean='solved', variance='curvature')
     """
-    if isinstance(coupling, Joint | Marginal):
-        return coupling
-    if coupling == "joint":
-        return Joint()
-    if coupling == "marginal":
-        return Marginal()
-    msg = f"coupling={coupling!r}: allowed are 'marginal', 'joint', or Marginal(...) or Joint() from gaussfold.beliefs"
-    raise ValueError(msg)
+    return COUPLINGS.resolve(coupling)
 
 
 def coupling_from_form(form: Form) -> Coupling:
     """The coupling whose ``form`` this is."""
-    joint, mean, variance = form
-    return Joint() if joint == 0 else Marginal(Marginal._MEANS[mean], Marginal._VARIANCES[variance])
+    return Joint() if form[0] == 0 else Marginal.from_form(form)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import cast
 
 from gaussfold.gp.covariances.base import Covariance, Product, Sum
 from gaussfold.gp.covariances.oscillating import Cosine, Periodic
 from gaussfold.gp.covariances.plain import Constant, Linear, White
 from gaussfold.gp.covariances.stationary import Matern12, Matern32, Matern52, Matern72, SquaredExponential
+from gaussfold.registry import Catalogue, decode
 
 __all__ = [
     "Constant",
@@ -27,15 +28,19 @@ __all__ = [
     "from_config",
 ]
 
-_LEAVES: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        Constant, Cosine, Linear, Matern12, Matern32, Matern52, Matern72, Periodic, SquaredExponential, White
-    )
-}  # fmt: skip
+COVARIANCES: Catalogue[Covariance] = Catalogue(
+    "covariance",
+    (
+        Constant, Cosine, Linear, Matern12, Matern32, Matern52, Matern72, Periodic, SquaredExponential, White,
+        Sum, Product,
+    ),
+    accepts=Covariance,
+    also="an object such as gaussfold.gp.Matern32(1.0, lengthscale=2.0)",
+)  # fmt: skip
+"""Every covariance function. A new one is a class and one entry here."""
 
 
-def from_config(config: Mapping[str, Any]) -> Covariance:
+def from_config(config: Mapping[str, object]) -> Covariance:
     """Build the covariance that ``config()`` described.
 
     Examples
@@ -43,13 +48,4 @@ def from_config(config: Mapping[str, Any]) -> Covariance:
     >>> from_config((Matern12(0.5) + Constant(2.0)).config()).parameters()
     {'0.variance': 0.5, '0.lengthscale': 1.0, '1.variance': 2.0}
     """
-    options = dict(config)
-    name = options.pop("name", None)
-    if name in ("Sum", "Product"):
-        parts = tuple(from_config(part) for part in options["parts"])
-        return Sum(parts) if name == "Sum" else Product(parts)
-    if name not in _LEAVES:
-        msg = f"covariance name={name!r}: allowed are {', '.join(map(repr, _LEAVES))}, 'Sum' and 'Product'"
-        raise ValueError(msg)
-    made: Covariance = _LEAVES[name](**options)
-    return made
+    return cast("Covariance", decode(config, "covariance"))

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from gaussfold import registry
 from gaussfold.gp.statespace import ProductSpace, StateSpace, SumSpace
 from gaussfold.types import Array
 
@@ -58,9 +59,9 @@ class Covariance:
                 changed[name] = values.get(name, old)
         return dataclasses.replace(self, **changed)  # type: ignore[type-var]
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> dict[str, object]:
         """Name and parameters, as JSON can hold them."""
-        return {"name": type(self).__name__, **dataclasses.asdict(self)}  # type: ignore[call-overload]
+        return dict(registry.config(self))
 
     # Values
 
@@ -131,10 +132,6 @@ class _Composite(Covariance):
             mine = {k.split(".", 1)[1]: v for k, v in values.items() if k.split(".", 1)[0] == str(i)}
             parts.append(part.replace(mine))
         return type(self)(tuple(parts))
-
-    def config(self) -> dict[str, Any]:
-        """Those of the parts."""
-        return {"name": type(self).__name__, "parts": [part.config() for part in self.parts]}
 
 
 class Sum(_Composite):

@@ -6,8 +6,9 @@ whatever it must remember: one policy, one file. bayes-newton §4.5.1 and §5-7.
 
 from __future__ import annotations
 
+from gaussfold.registry import Catalogue
 from gaussfold.rules.base import SiteRule
-from gaussfold.rules.catalogue import SITE_RULES
+from gaussfold.rules.catalogue import RULES
 from gaussfold.rules.curvature.base import Curvature, Target
 from gaussfold.rules.curvature.exact import Exact
 from gaussfold.rules.curvature.gauss_newton import GaussNewton
@@ -27,9 +28,13 @@ __all__ = [
     "resolve_curvature",
 ]
 
-_NAMES: dict[str, Curvature] = {
-    policy.name: policy for policy in (Exact(), Heuristic(), GaussNewton(), QuasiNewton(), Riemannian())
-}
+CURVATURES: Catalogue[Curvature] = Catalogue(
+    "curvature",
+    (Exact, Heuristic, GaussNewton, QuasiNewton, Riemannian),
+    accepts=Curvature,
+    also="an object from gaussfold.rules.curvature",
+)
+"""Every policy. A new one is a file of its own and one entry here."""
 
 
 def resolve_curvature(curvature: str | Curvature) -> Curvature:
@@ -40,19 +45,13 @@ def resolve_curvature(curvature: str | Curvature) -> Curvature:
     >>> resolve_curvature("gauss-newton")
     GaussNewton()
     """
-    if isinstance(curvature, Curvature):
-        return curvature
-    if isinstance(curvature, str) and curvature in _NAMES:
-        return _NAMES[curvature]
-    allowed = ", ".join(map(repr, _NAMES))
-    msg = f"curvature={curvature!r}: allowed are {allowed}, or an object from gaussfold.rules.curvature"
-    raise ValueError(msg)
+    return CURVATURES.resolve(curvature)
 
 
 def check_pair(rule: SiteRule, curvature: Curvature) -> None:
     """Refuse a rule and a curvature that the paper does not define together, and say which ones it does."""
     if curvature.name not in rule.curvatures:
-        fitting = [other.name for other in SITE_RULES.values() if curvature.name in other.curvatures]
+        fitting = [other.name for other in RULES.members if curvature.name in other.curvatures]
         msg = (
             f"curvature={curvature.name!r} is not defined for rule={rule.name!r}; it is for "
             f"{', '.join(map(repr, fitting))}, and rule={rule.name!r} goes with {', '.join(map(repr, rule.curvatures))}"
