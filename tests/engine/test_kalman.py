@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from gaussfold.gp import Cosine, Matern12, Matern32, Matern52
-from gaussfold.gp.passes import GeneralPasses, Matrices, PairPasses
+from gaussfold.gp.kalman import GeneralSmoother, Matrices, PairSmoother
 from tests.reference import kalman as reference
 
 RNG = np.random.default_rng(5)
@@ -29,7 +29,7 @@ def problem(covariances, n=14):
     return step, A, Q, H, P, precision, RNG.normal(size=(n, D))
 
 
-def run(step, A, Q, H, P, precision, shift, differentiate=False, passes=GeneralPasses, stretch=1000, move=None):
+def run(step, A, Q, H, P, precision, shift, differentiate=False, passes=GeneralSmoother, stretch=1000, move=None):
     """Filter, then smooth in stretches; with a move, the tangents minus the adjoints."""
     (N, D), S = shift.shape, len(P)
     mine = passes(Matrices(step, A, Q, H))
@@ -100,7 +100,7 @@ def tricky():
 def test_pair_is_the_general_one(stretch):
     given = tricky()
     want = run(*given, differentiate=True)
-    got = run(*given, differentiate=True, passes=PairPasses, stretch=stretch)
+    got = run(*given, differentiate=True, passes=PairSmoother, stretch=stretch)
     assert (got[1], got[0]) == (want[1], pytest.approx(want[0], rel=1e-13))
     np.testing.assert_allclose(got[2], want[2], rtol=1e-11, atol=1e-13)
     np.testing.assert_allclose(got[3], want[3], rtol=1e-11)
@@ -130,7 +130,7 @@ def test_tangents_of_the_pair_are_the_general_ones(stretch):
     given = tricky()
     moves = move(*given[-2:])
     want = run(*given, move=moves)[4:]
-    got = run(*given, move=moves, passes=PairPasses, stretch=stretch)[4:]
+    got = run(*given, move=moves, passes=PairSmoother, stretch=stretch)[4:]
     for mine, other in zip(got, want, strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-9, atol=1e-10)
 

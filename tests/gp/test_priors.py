@@ -174,8 +174,8 @@ def some_slopes(latents):
 
 @pytest.mark.parametrize("inputs", [X, np.round(X)], ids=["irregular", "few-distances"])
 @pytest.mark.parametrize("name", COVARIANCES)
-def test_stretches_and_used_memory_do_not_show(name, inputs, monkeypatch):
-    """A short series in one stretch and in many, in new memory and in what another filter left."""
+def test_blocks_and_used_memory_do_not_show(name, inputs, monkeypatch):
+    """A short series in one block and in many, in new memory and in what another filter left."""
     covariances = COVARIANCES[name]
     sites, slopes = some_sites(len(covariances)), some_slopes(len(covariances))
     Z = np.unique(inputs, axis=0)[::2]
@@ -189,8 +189,8 @@ def test_stretches_and_used_memory_do_not_show(name, inputs, monkeypatch):
         return found
 
     want = answers(MarkovPrior(covariances, inputs), SparsePrior(covariances, inputs, Z))
-    monkeypatch.setattr("gaussfold.gp.chain.STRETCH", 5)
-    monkeypatch.setattr("gaussfold.gp.sparse.STRETCH", 7)
+    monkeypatch.setattr("gaussfold.gp.chain.BLOCK", 5)
+    monkeypatch.setattr("gaussfold.gp.sparse.BLOCK", 7)
     used = MarkovPrior(
         [changed(covariances, 0, next(iter(covariances[0].parameters())), 0.4)[0], *covariances[1:]], inputs
     )

@@ -13,7 +13,8 @@ from gaussfold.gp.covariances import (
     SquaredExponential,
     White,
 )
-from gaussfold.gp.model import FitResult, GaussianProcess
+from gaussfold.gp.inference import FitResult
+from gaussfold.gp.model import GaussianProcess
 
 __all__ = [
     "Constant",

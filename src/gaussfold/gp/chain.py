@@ -1,4 +1,4 @@
-"""A sequence of steps in time with the state-space matrices of independent latents on it, and the passes over it."""
+"""Steps in time with the state-space matrices of independent latents on them, and the filter and smoother over it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 
 from gaussfold.gp import square_root
 from gaussfold.gp.covariances import Covariance
-from gaussfold.gp.passes import Filtered, GeneralPasses, Matrices, PairPasses, Passes
+from gaussfold.gp.kalman import Filtered, GeneralSmoother, Matrices, PairSmoother, Smoother
 from gaussfold.gp.priors import lost
+from gaussfold.gp.row_blocks import row_blocks
 from gaussfold.gp.statespace import Adjoints, SumSpace
-from gaussfold.gp.stretches import stretches
 from gaussfold.linalg.small import non_positive
 from gaussfold.types import Array
 
-STRETCH = 4096
+BLOCK = 4096
 """Rows whose matrices and adjoints are made at a time, so that these stay in the cache however long the series is."""
 
 
@@ -43,7 +43,7 @@ def steps_of(times: Array) -> Steps:
     return Steps(start, np.concatenate([[0], inverse.ravel()]), table)
 
 
-class Posterior(NamedTuple):
+class ChainMarginals(NamedTuple):
     """Marginals of the latents, log Z, and the filter behind them unless they came from square roots."""
 
     mean: Array
@@ -53,7 +53,7 @@ class Posterior(NamedTuple):
 
 
 class Chain:
-    """State-space matrices of independent latents on one sequence of steps, and the passes over them."""
+    """State-space matrices of independent latents on one sequence of steps, and the filter and smoother over them."""
 
     def __init__(self, covariances: Sequence[Covariance], steps: Steps) -> None:
         spaces = [c.state_space() for c in covariances]
@@ -61,7 +61,7 @@ class Chain:
         self.steps = steps
         S = self.space.size
         self.A, self.Q = np.empty((2, len(steps.table), S, S))
-        for part in stretches(len(steps.table), STRETCH):
+        for part in row_blocks(len(steps.table), BLOCK):
             self.A[part] = self.space.transition(steps.table[part])
             self.Q[part] = self.space.noise(steps.table[part], self.A[part])
         self.H = np.zeros((len(spaces), S))
@@ -72,20 +72,20 @@ class Chain:
         self.start = np.zeros(S), np.ascontiguousarray(self.space.initial(steps.start))
         is_pair = self.H.shape == (1, 2) and self.H[0, 0] == 1.0 and self.H[0, 1] == 0.0
         matrices = Matrices(steps.step, self.A, self.Q, self.H)
-        self._passes: Passes = PairPasses(matrices) if is_pair else GeneralPasses(matrices)
+        self._smoother: Smoother = PairSmoother(matrices) if is_pair else GeneralSmoother(matrices)
 
-    def posterior(self, precision: Array, shift: Array, spare: Array | None = None) -> Posterior:
+    def posterior(self, precision: Array, shift: Array, spare: Array | None = None) -> ChainMarginals:
         """Filter, into the store of an earlier pass if one can be spared, and smooth.
 
         On square roots where rounding defeats the covariances; raises if the sites leave no positive covariance.
         """
-        filtered, bad = self._passes.forward(*self.start, precision, shift, spare)
+        filtered, bad = self._smoother.forward(*self.start, precision, shift, spare)
         if bad < 0:
             mean, cov = self.backward(filtered)
             if np.isfinite(filtered.log_z + mean.sum() + cov.sum()):
-                return Posterior(mean, cov, float(filtered.log_z), filtered)
+                return ChainMarginals(mean, cov, float(filtered.log_z), filtered)
         found = self.on_roots(precision, shift, int(bad))
-        return Posterior(found.mean, found.cov, found.log_z, None)
+        return ChainMarginals(found.mean, found.cov, found.log_z, None)
 
     def on_roots(self, precision: Array, shift: Array, bad: int = -1) -> square_root.Smoothed:
         """The posterior on square roots; ``bad`` is the row that defeated the covariances, for the error."""
@@ -97,9 +97,9 @@ class Chain:
 
     def state(self, precision: Array, shift: Array, row: int) -> tuple[Array, Array]:
         """Filtered mean and covariance of the state at a row."""
-        filtered, bad = self._passes.forward(*self.start, precision, shift, None)
+        filtered, bad = self._smoother.forward(*self.start, precision, shift, None)
         if bad < 0:
-            return self._passes.state(filtered, row)
+            return self._smoother.state(filtered, row)
         found = self.on_roots(precision, shift, int(bad))
         root = found.filtered_root[row]
         return found.filtered_mean[row], root @ root.T
@@ -108,31 +108,31 @@ class Chain:
         """Smooth: marginal means (N, D) and covariances (N, D, D)."""
         N, D = len(self.steps.step), len(self.H)
         mean, cov = np.empty((N, D)), np.empty((N, D, D))
-        self._passes.backward(slice(0, N), 0, filtered, self._passes.carry(), mean, cov, None)
+        self._smoother.backward(slice(0, N), 0, filtered, self._smoother.carry(), mean, cov, None)
         return mean, cov
 
     def log_z_gradient(self, filtered: Filtered, move: tuple[Array, Array] | None = None) -> Array:
         """``g = ∂log Z/∂log θ``; or ``dg - g``, dg the change of g when the sites move by (dΛ, dλ)."""
-        passes = self._passes
-        carry, D = passes.carry(), len(self.H)
-        moved = None if move is None else passes.tangents(filtered, *move)
-        scratch = np.empty((STRETCH, D)), np.empty((STRETCH, D, D))
+        smoother = self._smoother
+        carry, D = smoother.carry(), len(self.H)
+        moved = None if move is None else smoother.tangents(filtered, *move)
+        unread = np.empty((BLOCK, D)), np.empty((BLOCK, D, D))  # marginals that nobody asked for
         in_order = len(self.steps.table) == len(self.steps.step)
         whole = np.zeros((2, *self.A.shape)) if not in_order else None
         S = self.space.size
         sums = np.zeros((3, S, S))
-        for rows in reversed(list(stretches(len(self.steps.step), STRETCH))):
+        for rows in reversed(list(row_blocks(len(self.steps.step), BLOCK))):
             first = rows.start if whole is None else 0
             bars = np.zeros((2, rows.stop - rows.start, *self.A.shape[1:])) if whole is None else whole
             if moved is None:
-                passes.backward(rows, first, filtered, carry, *scratch, tuple(bars))
+                smoother.backward(rows, first, filtered, carry, *unread, (bars[0], bars[1]))
             else:
-                passes.backward_moved(rows, first, filtered, moved, carry, (bars[0], bars[1]))
+                smoother.backward_moved(rows, first, filtered, moved, carry, (bars[0], bars[1]))
             if whole is None:
                 sums += self.space.adjoints(self.steps.table[rows], self.A[rows], *bars)
         if whole is not None:
             sums += self.space.adjoints(self.steps.table, self.A, *whole)
-        r, N, dr, dN = passes.carried(carry)
+        r, N, dr, dN = smoother.carried(carry)
         bar_P = 0.5 * (np.outer(r, r) - N)
         if moved is not None:
             bar_P = 0.5 * (np.outer(r, dr) + np.outer(dr, r) - dN) - bar_P

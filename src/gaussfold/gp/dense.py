@@ -141,13 +141,16 @@ class DensePrior:
         Inputs (N, d).
     """
 
+    Z = None
+
     def __init__(self, covariances: Sequence[Covariance], X: Array) -> None:
         self.covariances = tuple(covariances)
         self.X = X
         self._K = [c(X) for c in self.covariances]
 
-    def with_covariances(self, covariances: Sequence[Covariance]) -> DensePrior:
+    def with_covariances(self, covariances: Sequence[Covariance], Z: Array | None = None) -> DensePrior:
         """The same inputs with other covariances."""
+        del Z  # there are no inducing inputs
         return DensePrior(covariances, self.X)
 
     def update(self, sites: Sites) -> Marginals:

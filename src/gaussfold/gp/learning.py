@@ -17,10 +17,11 @@ from scipy.optimize import minimize
 
 from gaussfold.checks import one_of
 from gaussfold.gp import hyper
-from gaussfold.gp.progress import Progress
+from gaussfold.gp.damping import Damping
+from gaussfold.gp.inference import has_settled
 from gaussfold.gp.site_updates import likelihood_cavity, settled_slopes, slopes
-from gaussfold.gp.sparse import SparsePrior
 from gaussfold.likelihoods import Gaussian
+from gaussfold.progress import Progress
 from gaussfold.rules import VI, Exact, Gaussians, SiteRecipe, likelihood_energy
 from gaussfold.types import Array
 
@@ -100,7 +101,7 @@ class _Problem:
                 msg = f"fixed: {name!r} is not one of {', '.join(map(repr, values))}"
                 raise ValueError(msg)
         self.names = [name for name in values if name not in fixed]
-        self.moves_inducing = learn_inducing and isinstance(model.prior_, SparsePrior)
+        self.moves_inducing = learn_inducing and model.prior_.Z is not None
         if not self.names and not self.moves_inducing:
             msg = f"fixed={list(fixed)!r} leaves nothing to learn; free at least one hyperparameter"
             raise ValueError(msg)
@@ -112,23 +113,22 @@ class _Problem:
     def get(self) -> Array:
         values = self.model.parameters()
         free = [np.log(values[name]) for name in self.names]
-        return np.concatenate([free, self.model.prior_.Z.ravel() if self.moves_inducing else []])
+        Z = self.model.prior_.Z
+        return np.concatenate([free, Z.ravel() if self.moves_inducing and Z is not None else []])
 
     def set(self, x: Array) -> None:
         model, count = self.model, len(self.names)
         values = dict(zip(self.names, np.exp(x[:count]), strict=True))
         covariances, likelihood = hyper.replaced(model.covariances, model.likelihood, values)
-        if self.moves_inducing:
-            prior = model.prior_.with_covariances(covariances, x[count:].reshape(model.prior_.Z.shape))
-        else:
-            prior = model.prior_.with_covariances(covariances)
+        Z = x[count:].reshape(-1, model.X_.shape[1]) if self.moves_inducing else None
+        prior = model.prior_.with_covariances(covariances, Z)
         marginals = prior.update(model.sites_)
         model.covariances, model.likelihood, model.prior_, model.marginals_ = covariances, likelihood, prior, marginals
 
     def infer(self) -> float:
         """Iterate until the energy settles."""
         model = self.model
-        last, damping = np.inf, model.adaptive_damping()
+        last, damping = np.inf, Damping(model.damping, adapts=model.recipe.descends)
         for _ in range(INNER_LIMIT):
             model.step(damping.value)
             now = model.energy()
@@ -217,12 +217,12 @@ def _minimise(fn: Callable[[Array], tuple[float, Array]], problem: _Problem, lim
 def _profile(problem: _Problem, max_iter: int) -> Learned:
     model = problem.model
     history: list[float] = []
-    with Progress(max_iter, model.verbose) as progress:
+    with Progress("learning", max_iter, 0, model.verbose) as progress:
 
         def evaluate(x: Array) -> tuple[float, Array]:
             value, slope = problem.profile(x)
             history.append(value)
-            progress.show(min(history))
+            progress.show(len(history), f"energy {min(history):.6g}")
             return value, slope
 
         found = _minimise(evaluate, problem, max_iter)
@@ -235,13 +235,13 @@ def _alternate(problem: _Problem, max_iter: int) -> Learned:
     model = problem.model
     history = [problem.infer()]
     converged = False
-    with Progress(max_iter, model.verbose) as progress:
+    with Progress("learning", max_iter, 0, model.verbose) as progress:
         for _ in range(max_iter):
             found = _minimise(problem.at_fixed_sites, problem, 5)
             problem.set(found.x)
             history.append(problem.infer())
-            progress.show(history[-1])
-            converged = abs(history[-1] - history[-2]) <= model.tol * (1.0 + abs(history[-1]))
+            progress.show(len(history) - 1, f"energy {history[-1]:.6g}")
+            converged = has_settled(history, model.tol)
             if converged:
                 break
     return Learned(history[-1], problem.evaluations, converged, tuple(history), model.parameters())

@@ -2,19 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import NamedTuple, Self
 
 import numpy as np
 
-from gaussfold.gp.chain import Chain, steps_of
+from gaussfold.gp.chain import Chain, Steps, steps_of
 from gaussfold.gp.covariances import Covariance
-from gaussfold.gp.passes import Filtered
+from gaussfold.gp.kalman import Filtered
 from gaussfold.gp.priors import Marginals, PriorGradient, Slopes, lost
 from gaussfold.gp.square_root import roots_of
 from gaussfold.linalg.small import applied
 from gaussfold.types import Array, Sites
+
+
+class TimeOrder(NamedTuple):
+    """How given inputs become a sequence in time."""
+
+    order: np.ndarray | None
+    """Row of the data that comes n-th, or None if they are sorted."""
+    steps: Steps
+
+    @classmethod
+    def of(cls, times: Array) -> Self:
+        """Find it."""
+        order = np.argsort(times, kind="stable")
+        is_sorted = bool((order == np.arange(order.size)).all())
+        return cls(None if is_sorted else order, steps_of(times[order]))
+
+    def sorted(self, *arrays: Array) -> tuple[Array, ...]:
+        """Arrays in the order given, in time order."""
+        return arrays if self.order is None else tuple(a[self.order] for a in arrays)
+
+    def given(self, *arrays: Array) -> tuple[Array, ...]:
+        """Arrays in time order, in the order given."""
+        if self.order is None:
+            return arrays
+        out = tuple(np.empty_like(a) for a in arrays)
+        for mine, a in zip(out, arrays, strict=True):
+            mine[self.order] = a
+        return out
+
+
+class Spare(NamedTuple):
+    """Memory that a filter of so many states has left, to be written over by the next."""
+
+    states: int
+    store: Array | None
 
 
 class MarkovPrior:
@@ -28,9 +63,15 @@ class MarkovPrior:
         One per latent.
     X
         Inputs (N, 1).
+    in_time, spare
+        What an earlier prior at the same inputs knows, and what it no longer needs.
     """
 
-    def __init__(self, covariances: Sequence[Covariance], X: Array, _order: Any = None) -> None:
+    Z = None
+
+    def __init__(
+        self, covariances: Sequence[Covariance], X: Array, in_time: TimeOrder | None = None, spare: Spare | None = None
+    ) -> None:
         if X.shape[1] != 1:
             msg = (
                 f"X has {X.shape[1]} columns: structure='markov' needs exactly one (time); "
@@ -39,23 +80,16 @@ class MarkovPrior:
             raise ValueError(msg)
         self.covariances = tuple(covariances)
         self.X = X
-        if _order is None:
-            order = np.argsort(X[:, 0], kind="stable")
-            is_sorted = bool((order == np.arange(order.size)).all())
-            self._order = None if is_sorted else order, steps_of(X[order, 0])
-        else:
-            self._order = _order
-        self._chain = Chain(self.covariances, self._order[1])
+        self.in_time = TimeOrder.of(X[:, 0]) if in_time is None else in_time
+        self.chain = Chain(self.covariances, self.in_time.steps)
         self._last: tuple[Sites, Filtered, Array] | None = None
-        self._spare: Array | None = None
+        fits = spare is not None and spare.states == self.chain.space.size
+        self._spare: Array | None = spare.store if fits and spare is not None else None
 
-    def with_covariances(self, covariances: Sequence[Covariance]) -> MarkovPrior:
+    def with_covariances(self, covariances: Sequence[Covariance], Z: Array | None = None) -> MarkovPrior:
         """The same inputs with other covariances; these have most likely been asked for the last time."""
-        made = MarkovPrior(covariances, self.X, self._order)
-        spare = self._spared()
-        if made._chain.space.size == self._chain.space.size:
-            made._spare = spare
-        return made
+        del Z  # there are no inducing inputs
+        return MarkovPrior(covariances, self.X, self.in_time, Spare(self.chain.space.size, self._spared()))
 
     def _spared(self) -> Array | None:
         """The last filter's memory, to be written over: pages that are new cost as much as the filter itself."""
@@ -63,32 +97,19 @@ class MarkovPrior:
         spare, self._spare = self._spare, None
         return spare if last is None else last[1].store
 
-    def _sorted(self, *arrays: Array) -> tuple[Array, ...]:
-        order = self._order[0]
-        return arrays if order is None else tuple(a[order] for a in arrays)
-
-    def _given(self, *arrays: Array) -> tuple[Array, ...]:
-        order = self._order[0]
-        if order is None:
-            return arrays
-        out = tuple(np.empty_like(a) for a in arrays)
-        for mine, a in zip(out, arrays, strict=True):
-            mine[order] = a
-        return out
-
     def update(self, sites: Sites) -> Marginals:
         """Posterior under these sites: one pass forward, one back."""
-        precision, shift = self._sorted(*sites)
-        found = self._chain.posterior(precision, shift, self._spared())
+        precision, shift = self.in_time.sorted(*sites)
+        found = self.chain.posterior(precision, shift, self._spared())
         self._last = None if found.filtered is None else (sites, found.filtered, found.mean)
-        mean, cov = self._given(found.mean, found.cov)
+        mean, cov = self.in_time.given(found.mean, found.cov)
         return Marginals(mean, cov, cov, found.log_z, partial(self.others, sites))
 
     def others(self, sites: Sites) -> tuple[Array, Array]:
         """What all sites but a row's own say of it, on square roots."""
-        precision, shift = self._sorted(*sites)
-        found = self._chain.on_roots(precision, shift)
-        mean, cov = self._given(found.others_mean, found.others_cov)
+        precision, shift = self.in_time.sorted(*sites)
+        found = self.chain.on_roots(precision, shift)
+        mean, cov = self.in_time.given(found.others_mean, found.others_cov)
         return mean, cov
 
     def gradient(self, sites: Sites, slopes: Slopes | None) -> PriorGradient:
@@ -104,10 +125,10 @@ class MarkovPrior:
             raise lost(sharp=True)
         _, filtered, mean = self._last
         if slopes is None:
-            return PriorGradient(-self._chain.log_z_gradient(filtered))
-        by_mean, by_cov = self._sorted(slopes.mean, slopes.cov + slopes.inner)
+            return PriorGradient(-self.chain.log_z_gradient(filtered))
+        by_mean, by_cov = self.in_time.sorted(slopes.mean, slopes.cov + slopes.inner)
         d_precision = -2.0 * by_cov
-        return PriorGradient(self._chain.log_z_gradient(filtered, (d_precision, by_mean + applied(d_precision, mean))))
+        return PriorGradient(self.chain.log_z_gradient(filtered, (d_precision, by_mean + applied(d_precision, mean))))
 
     def predict(self, sites: Sites, X: Array, *, joint: bool = False) -> tuple[Array, Array]:
         """At other inputs: they join the chain with sites that say nothing."""
@@ -168,9 +189,9 @@ class Extended:
             draws[i] = (path + self._prior.update(Sites(padded.precision, shift)).mean)[N:]
         return draws
 
-    def _paths(self, n: int, rng: np.random.Generator) -> Any:
+    def _paths(self, n: int, rng: np.random.Generator) -> Iterator[Array]:
         """Paths of the prior at all inputs, in the given order."""
-        chain = self._prior._chain
+        chain = self._prior.chain
         roots, first = roots_of(chain.Q), roots_of(chain.start[1][None])[0]
         for _ in range(n):
             noise = rng.standard_normal((len(chain.steps.step), chain.space.size))
@@ -179,4 +200,4 @@ class Extended:
             for step, e in zip(chain.steps.step[1:], noise[1:], strict=True):
                 state = chain.A[step] @ state + roots[step] @ e
                 path.append(chain.H @ state)
-            yield self._prior._given(np.array(path))[0]
+            yield self._prior.in_time.given(np.array(path))[0]

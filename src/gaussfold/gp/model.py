@@ -3,42 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Literal, Self, cast, overload
 
 import numpy as np
 
 from gaussfold.checks import between, not_negative, whole
 from gaussfold.gp import checks, hyper, storage
 from gaussfold.gp.covariances import Covariance
-from gaussfold.gp.damping import Damping
 from gaussfold.gp.dense import DensePrior
+from gaussfold.gp.inference import FitResult, iterate
 from gaussfold.gp.learning import Gradient, Learned, energy_gradient, learn
 from gaussfold.gp.markov import MarkovPrior
 from gaussfold.gp.online import Online
-from gaussfold.gp.priors import Marginals
-from gaussfold.gp.progress import Progress
+from gaussfold.gp.priors import Marginals, Prior
 from gaussfold.gp.site_updates import energy, update_sites
 from gaussfold.gp.sparse import SparsePrior
 from gaussfold.gp.stochastic import fit_in_batches
 from gaussfold.likelihoods import as_vector
-from gaussfold.rules import SiteRecipe, check_pair, resolve_curvature, resolve_local
+from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
+from gaussfold.protocols import Likelihood
+from gaussfold.rules import Curvature, SiteRecipe, SiteRule, check_pair, resolve_curvature, resolve_local
+from gaussfold.rules.bfgs import QuasiNewtonMemory
 from gaussfold.store.codecs import decode_rng
 from gaussfold.types import Array, ArrayLike, Sites
-
-
-class FitResult(NamedTuple):
-    """How the last fit went."""
-
-    iterations: int
-    energy: float
-    converged: bool
-    """Whether the energy's last change was within ``tol``; False too if an exact number of iterations was asked for."""
-    history: tuple[float, ...]
-    """Energy after every iteration."""
-    non_positive: int
-    """How many sites of the last iteration have a negative precision (``curvature="exact"`` and "riemannian" only)."""
-    first_non_positive: int
-    """The first of them in the order of the data, or -1."""
 
 
 class GaussianProcess:
@@ -104,20 +91,20 @@ class GaussianProcess:
     def __init__(
         self,
         covariance: Covariance | Sequence[Covariance],
-        likelihood: Any,
-        rule: Any = "vi",
-        curvature: Any = "exact",
+        likelihood: str | Likelihood | VectorLikelihood,
+        rule: str | SiteRule = "vi",
+        curvature: str | Curvature = "exact",
         structure: str = "dense",
         *,
-        inducing: Any = None,
+        inducing: int | ArrayLike | None = None,
         damping: float = 1.0,
         max_iter: int = 100,
         tol: float = 1e-6,
         start_precision: float = 0.01,
-        cubature: Any = None,
+        cubature: AnyCubature = None,
         batch_size: int | None = None,
         verbose: bool | None = None,
-        random_state: Any = None,
+        random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.likelihood = checks.likelihood_of(likelihood)
         self.rule = resolve_local(rule)
@@ -139,8 +126,8 @@ class GaussianProcess:
             msg = f"batch_size={batch_size!r}: only structure='sparse' learns from batches; leave it None"
             raise ValueError(msg)
         self.verbose = verbose
-        self._rng = np.random.default_rng(random_state)
-        self._memory: Any = None
+        self.rng = np.random.default_rng(random_state)
+        self.memory_: QuasiNewtonMemory | None = None
         self._online: Online | None = None
         self._is_stale = False
 
@@ -170,7 +157,7 @@ class GaussianProcess:
         values = checks.labels(Y, len(rows), self.likelihood)
         before = dict(vars(self))
         try:
-            self.prior_: Any = self._prior_at(rows)
+            self.prior_: Prior = self.prior_at(rows)
             self.X_, self.Y_ = rows, values
             self._online, self._is_stale = None, False
             self._reset_sites()
@@ -188,52 +175,25 @@ class GaussianProcess:
         start = np.tile(self.start_precision * np.eye(D), (N, 1, 1))
         start[np.isnan(self.Y_).all(axis=1)] = 0.0
         self.sites_ = Sites(start, np.zeros((N, D)))
-        self._memory = None
+        self.memory_ = None
 
     def resume(self, *, iterations: int | None = None) -> Self:
         """Go on with the iterations from the sites of the last fit."""
         self._fitted()
-        limit = self.max_iter if iterations is None else iterations
-        history: list[float] = []
-        bad = (0, -1)
-        converged = False
-        damping = self.adaptive_damping(adapts=iterations is None)
-        with Progress(limit, self.verbose) as progress:
-            for _ in range(limit):
-                bad = self.step(damping.value)
-                history.append(self.energy())
-                damping.see(history[-1])
-                progress.show(history[-1])
-                if not np.isfinite(history[-1]):
-                    msg = (
-                        f"the energy became {history[-1]!r} after {len(history)} iterations; use a smaller damping, "
-                        f"now {self.damping!r}, or another curvature"
-                    )
-                    raise ValueError(msg)
-                if iterations is None and len(history) > 1:
-                    converged = abs(history[-1] - history[-2]) <= self.tol * (1.0 + abs(history[-1]))
-                    if converged:
-                        break
-        self.result_ = FitResult(
-            len(history), history[-1] if history else self.energy(), converged, tuple(history), *bad
-        )
+        self.result_ = iterate(self, iterations)
         return self
-
-    def adaptive_damping(self, *, adapts: bool = True) -> Damping:
-        """Return the step's length, to be shortened where the rule descends on the energy."""
-        return Damping(self.damping, adapts=adapts and self.recipe.descends)
 
     def step(self, damping: float | None = None) -> tuple[int, int]:
         """One iteration: sites by (9), then the posterior; returns the number of non-positive sites, and the first."""
         damping = self.damping if damping is None else damping
-        update = update_sites(self.recipe, self.Y_, self.marginals_, self.sites_, self._memory, damping)
+        update = update_sites(self.recipe, self.Y_, self.marginals_, self.sites_, self.memory_, damping)
         marginals = self.prior_.update(update.sites)
-        self.sites_, self._memory, self.marginals_ = update.sites, update.memory, marginals
+        self.sites_, self.memory_, self.marginals_ = update.sites, update.memory, marginals
         return update.non_positive, update.first_non_positive
 
     def _fit_batches(self, iterations: int | None) -> Self:
         limit = self.max_iter if iterations is None else iterations
-        self.tied_, history, bad = fit_in_batches(self, limit)
+        self.tied_, history, bad = fit_in_batches(self, self._sparse, limit)
         self.result_ = FitResult(limit, history[-1], False, tuple(history), *bad)
         return self
 
@@ -244,17 +204,34 @@ class GaussianProcess:
             return self.result_.energy
         return energy(self.recipe, self.Y_, self.marginals_, self.sites_)
 
-    def _prior_at(self, X: Array) -> DensePrior | SparsePrior | MarkovPrior:
+    def prior_at(self, X: Array) -> Prior:
+        """Return the prior of this structure at other inputs, inducing inputs drawn anew."""
         if self.structure == "markov":
             return MarkovPrior(self.covariances, X)
         if self.structure == "sparse":
-            return SparsePrior(self.covariances, X, checks.inducing_of(self.inducing, X, self._rng))
+            return SparsePrior(self.covariances, X, checks.inducing_of(self.inducing, X, self.rng))
         return DensePrior(self.covariances, X)
 
+    @property
+    def _sparse(self) -> SparsePrior:
+        """The prior, where it is known to be sparse: batches are refused for others."""
+        return cast("SparsePrior", self.prior_)
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether there is a posterior, or only options."""
+        return "prior_" in vars(self)
+
     def _fitted(self) -> None:
+        """Refuse a model without data; gather what a stream has brought since the last time somebody asked."""
         if self._is_stale and self._online is not None:
-            self._online.write_back()
-        if not hasattr(self, "prior_"):
+            points = self._online.points()
+            self.X_, self.Y_ = points.times[:, None], points.labels
+            self.sites_ = Sites(points.precision, points.shift)
+            self.prior_ = MarkovPrior(self.covariances, self.X_)
+            self.marginals_ = self.prior_.update(self.sites_)
+            self.memory_, self._is_stale = None, False
+        if not self.is_fitted:
             msg = "this GaussianProcess has seen no data; call fit(X, Y) first"
             raise ValueError(msg)
 
@@ -289,15 +266,21 @@ class GaussianProcess:
 
     def predict_latent(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean (n, D) and covariance (n, D, D) of the latents at new inputs."""
-        if self._online is not None and self._is_stale:  # the window is enough, and cheaper
-            return self._online.predict(checks.inputs(X, columns=1, may_be_empty=True))
+        if self._online is not None and self._is_stale:  # the window is often enough, and cheaper
+            inputs = checks.inputs(X, columns=1, may_be_empty=True)
+            if self._online.reaches(inputs):
+                return self._online.predict(inputs)
         self._fitted()
         rows = checks.inputs(X, columns=self.X_.shape[1], may_be_empty=True)
         if self.batch_size is not None:
-            return self.prior_.predict_tied(self.tied_, rows)  # type: ignore[no-any-return]
-        return self.prior_.predict(self.sites_, rows)  # type: ignore[no-any-return]
+            return self._sparse.predict_tied(self.tied_, rows)
+        return self.prior_.predict(self.sites_, rows)
 
-    def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> Array: ...
+    @overload
+    def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Mean of y at new inputs (and its standard deviation, noise included), latents integrated out.
 
         Shape (n,) for one output, else (n, P).
@@ -314,14 +297,16 @@ class GaussianProcess:
         values = checks.labels(Y, len(mean), self.likelihood)
         return as_vector(self.likelihood).log_predictive(values, mean, cov, self.cubature)
 
-    def sample_posterior(self, X: ArrayLike, n_samples: int = 1, random_state: Any = None) -> Array:
+    def sample_posterior(
+        self, X: ArrayLike, n_samples: int = 1, random_state: int | np.random.Generator | None = None
+    ) -> Array:
         """Joint draws of the latents at new inputs, shape (n_samples, n, D)."""
         self._fitted()
-        rng = self._rng if random_state is None else np.random.default_rng(random_state)
+        rng = self.rng if random_state is None else np.random.default_rng(random_state)
         rows = checks.inputs(X, columns=self.X_.shape[1])
         if self.batch_size is not None:
-            return self.prior_.sample_tied(self.tied_, rows, n_samples, rng)  # type: ignore[no-any-return]
-        return self.prior_.sample(self.sites_, rows, n_samples, rng)  # type: ignore[no-any-return]
+            return self._sparse.sample_tied(self.tied_, rows, n_samples, rng)
+        return self.prior_.sample(self.sites_, rows, n_samples, rng)
 
     # Streaming
 
@@ -345,30 +330,31 @@ class GaussianProcess:
         if self._online is None:
             self._online = Online.start(self)
         self._online.add(rows, values, lag, iterations)
+        self._is_stale = True
         return self
 
     # Storing
 
     def state(self) -> dict[str, np.ndarray]:
         """Data, sites and inducing inputs as named arrays."""
-        if self._is_stale and self._online is not None:
-            self._online.write_back()
-        return storage.state(self, self._memory)
+        if self._is_stale:
+            self._fitted()
+        return storage.state(self, self.memory_)
 
     def store_header(self) -> dict[str, object]:
         """Covariance, likelihood, rule and options, as JSON can hold them."""
-        return storage.header(self, self._rng)
+        return storage.header(self, self.rng)
 
     @classmethod
-    def from_store(cls, described: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+    def from_store(cls, described: dict[str, object], arrays: dict[str, np.ndarray]) -> Self:
         """Undo `state` and `store_header`."""
         self = storage.blank(cls, described, arrays)
-        self._rng = decode_rng(described["rng"])
+        self.rng = decode_rng(described["rng"])
         if "X" in arrays:
             self.X_, self.Y_ = arrays["X"], arrays["Y"]
             self.sites_ = Sites(arrays["precision"], arrays["shift"])
             sparse = self.structure == "sparse"
-            self.prior_ = SparsePrior(self.covariances, self.X_, arrays["Z"]) if sparse else self._prior_at(self.X_)
-            self._memory = storage.memory(arrays)
+            self.prior_ = SparsePrior(self.covariances, self.X_, arrays["Z"]) if sparse else self.prior_at(self.X_)
+            self.memory_ = storage.memory(arrays)
             storage.finish(self, described, arrays)
         return self

@@ -13,7 +13,6 @@ import numpy as np
 
 from gaussfold.checks import whole
 from gaussfold.gp.chain import Chain, steps_of
-from gaussfold.gp.markov import MarkovPrior
 from gaussfold.gp.priors import Marginals
 from gaussfold.gp.site_updates import update_sites
 from gaussfold.rules import SiteRecipe
@@ -46,7 +45,7 @@ def _cut(rows: Points, part: slice) -> Points:
 
 
 def _joined(parts: list[Points]) -> Points:
-    return Points(*(np.concatenate([getattr(part, name) for part in parts]) for name in Points._fields))
+    return Points(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 class Online:
@@ -62,10 +61,8 @@ class Online:
     def start(cls, model: GaussianProcess) -> Online:
         """From a fitted model, or from nothing."""
         D = len(model.covariances)
-        if not hasattr(model, "prior_"):
-            from gaussfold.likelihoods import as_vector
-
-            outputs = as_vector(model.likelihood).outputs
+        if not model.is_fitted:
+            outputs = model.recipe.model.outputs
             empty = Points(np.empty(0), np.empty((0, outputs)), np.empty((0, D, D)), np.empty((0, D)))
             return cls(model, empty)
         order = np.argsort(model.X_[:, 0], kind="stable")
@@ -98,8 +95,7 @@ class Online:
         if first:
             self._settled.append(_cut(self._window, slice(first)))
         self._anchor = anchor
-        self._window = window._replace(precision=sites.precision, shift=sites.shift)
-        model._is_stale = True
+        self._window = Points(window.times, window.labels, *sites)
 
     def _last_time(self) -> float | None:
         if len(self._window.times):
@@ -135,12 +131,13 @@ class Online:
         chain.posterior(*sites)  # refuses sites that leave no posterior, before they are kept
         return sites
 
+    def reaches(self, X: Array) -> bool:
+        """Whether no input lies before the window, so that the window alone can say what is there."""
+        return len(X) > 0 and (self._anchor is None or bool(X[:, 0].min() >= self._window.times[0]))
+
     def predict(self, X: Array) -> tuple[Array, Array]:
-        """Marginals of the latents; from the window alone if no input lies before it."""
+        """Marginals of the latents at inputs that the window reaches."""
         window, count = self._window, len(X)
-        if count == 0 or (self._anchor is not None and X[:, 0].min() < window.times[0]):
-            self.write_back()
-            return self._model.prior_.predict(self._model.sites_, X)  # type: ignore[no-any-return]
         D = window.shift.shape[1]
         blank = Points(
             X[:, 0], np.empty((count, window.labels.shape[1])), np.zeros((count, D, D)), np.zeros((count, D))
@@ -154,13 +151,6 @@ class Online:
         mine = place[len(window.times) :]
         return mean[mine], cov[mine]
 
-    def write_back(self) -> None:
-        """Give the model all points, in time order, with their sites."""
-        model = self._model
-        rows = _joined([*self._settled, self._window])
-        model.X_, model.Y_ = rows.times[:, None], rows.labels
-        model.sites_ = Sites(rows.precision, rows.shift)
-        model.prior_ = MarkovPrior(model.covariances, model.X_)
-        model.marginals_ = model.prior_.update(model.sites_)
-        model._memory = None
-        model._is_stale = False
+    def points(self) -> Points:
+        """All points, in time order, with their sites."""
+        return _joined([*self._settled, self._window])

@@ -56,8 +56,13 @@ class Prior(Protocol):
 
     covariances: tuple[Covariance, ...]
 
-    def with_covariances(self, covariances: Sequence[Covariance]) -> Self:
-        """The same inputs with other covariances."""
+    @property
+    def Z(self) -> Array | None:
+        """Inducing inputs (M, d), of a prior that has such."""
+        ...
+
+    def with_covariances(self, covariances: Sequence[Covariance], Z: Array | None = None) -> Self:
+        """The same inputs with other covariances (and inducing inputs, if there are any)."""
         ...
 
     def update(self, sites: Sites) -> Marginals:

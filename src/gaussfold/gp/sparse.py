@@ -17,7 +17,7 @@ from scipy.linalg.blas import dtrsm
 from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.dense import draw
 from gaussfold.gp.priors import Marginals, PriorGradient, Slopes, lost
-from gaussfold.gp.stretches import stretches
+from gaussfold.gp.row_blocks import row_blocks
 from gaussfold.linalg.jitter import jittered_root
 from gaussfold.linalg.roots import log_det
 from gaussfold.types import Array, Sites
@@ -25,7 +25,7 @@ from gaussfold.types import Array, Sites
 REMEDY = "use fewer inducing inputs or move them apart, or add a White covariance"
 
 
-STRETCH = 512
+BLOCK = 512
 """Rows that are worked on at a time: as many columns of (M, n) matrices as the cache holds."""
 
 
@@ -36,7 +36,7 @@ class Features:
         self.A = [np.empty((len(Z), len(X))) for _ in covariances]
         self.open = np.empty((len(X), len(self.A)))
         for d, (covariance, L) in enumerate(zip(covariances, roots, strict=True)):
-            for rows in stretches(len(X), STRETCH):
+            for rows in row_blocks(len(X), BLOCK):
                 a = self.A[d][:, rows] = divided(covariance(Z, X[rows]), L)
                 self.open[rows, d] = covariance.diagonal(X[rows]) - np.einsum("mn,mn->n", a, a)
         np.maximum(self.open, 0.0, out=self.open)  # K_uu carries the jitter, and rounding is all that is cut
@@ -68,7 +68,7 @@ def _products(A: list[Array], weights: Array) -> Array:
     """``Σ A_n W_n A_n'`` for symmetric W_n, blocks by latent."""
     M, D = len(A[0]), len(A)
     out = np.zeros((D, M, D, M))
-    for rows in stretches(A[0].shape[1], STRETCH):
+    for rows in row_blocks(A[0].shape[1], BLOCK):
         for d, a in enumerate(A):
             for c in range(d + 1):
                 out[d, :, c] += (a[:, rows] * weights[rows, d, c]) @ A[c][:, rows].T
@@ -97,7 +97,7 @@ class Solved:
         M, D = len(A[0]), len(A)
         mean = np.stack([a.T @ self.mean[d * M : (d + 1) * M] for d, a in enumerate(A)], axis=1)
         inner = np.empty((A[0].shape[1], D, D))
-        for rows in stretches(len(inner), STRETCH):
+        for rows in row_blocks(len(inner), BLOCK):
             for d, a in enumerate(A):
                 for c in range(d + 1):
                     reach = self.cov[d * M : (d + 1) * M, c * M : (c + 1) * M] @ A[c][:, rows]
@@ -200,7 +200,7 @@ class SparsePrior:
             L, mine = self._roots[d], slice(d * M, (d + 1) * M)
             total = np.asarray(covariance.diagonal_vjp(self.X, open_bar[:, d]))
             bar_L = np.zeros((M, M))
-            for rows in stretches(len(self.X), STRETCH):
+            for rows in row_blocks(len(self.X), BLOCK):
                 bar = -2.0 * A[d][:, rows] * open_bar[rows, d]
                 for c in range(D):
                     other = slice(c * M, (c + 1) * M)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gaussfold.gp.progress import Progress
 from gaussfold.gp.sparse import Features, Solved, SparsePrior, Tied, gathered
 from gaussfold.linalg.small import applied, inverse, symmetrised
+from gaussfold.progress import Progress
 from gaussfold.rules import Gaussians, SiteRecipe, likelihood_energy, update_sites
 from gaussfold.types import Array, Sites
 
@@ -30,21 +30,23 @@ def check_batches(recipe: SiteRecipe) -> None:
         raise ValueError(msg)
 
 
-def fit_in_batches(model: GaussianProcess, iterations: int) -> tuple[Tied, list[float], tuple[int, int]]:
+def fit_in_batches(
+    model: GaussianProcess, prior: SparsePrior, iterations: int
+) -> tuple[Tied, list[float], tuple[int, int]]:
     """Run so many batches; returns the tied factor, energies (noisy, the last one over all rows), and the bad sites."""
-    recipe, prior = model.recipe, model.prior_
+    recipe = model.recipe
     check_batches(recipe)
     N, size = len(model.X_), min(model.batch_size or 1, len(model.X_))
     count = sum(len(prior.Z) for _ in prior.covariances)
     tied = Tied(np.zeros((count, count)), np.zeros(count))
     history: list[float] = []
     bad = (0, -1)
-    with Progress(iterations, model.verbose) as progress:
-        for _ in range(iterations):
-            rows = np.sort(model._rng.choice(N, size, replace=False))
+    with Progress("batches", iterations, 0, model.verbose) as progress:
+        for done in range(iterations):
+            rows = np.sort(model.rng.choice(N, size, replace=False))
             features = prior.features(model.X_[rows])
             history.append(tied_energy(recipe, model.Y_[rows], features, tied, N))
-            progress.show(history[-1])
+            progress.show(done + 1, f"energy {history[-1]:.6g}")
             new, bad = _batch_sites(recipe, model.Y_[rows], features, tied, N)
             found = gathered(features, new)
             rho, scale = model.damping, N / size

@@ -43,10 +43,10 @@ def state(model: GaussianProcess, memory: QuasiNewtonMemory | None) -> dict[str,
     arrays: dict[str, np.ndarray] = {}
     if isinstance(model.inducing, np.ndarray | list | tuple):
         arrays["inducing"] = np.asarray(model.inducing, dtype=np.float64)
-    if "prior_" not in vars(model):
+    if not model.is_fitted:
         return arrays
     arrays |= {"X": model.X_, "Y": model.Y_, "precision": model.sites_.precision, "shift": model.sites_.shift}
-    if model.structure == "sparse":
+    if model.prior_.Z is not None:
         arrays["Z"] = model.prior_.Z
     if "tied_" in vars(model):
         arrays |= {"tied.precision": model.tied_.precision, "tied.shift": model.tied_.shift}
@@ -72,7 +72,7 @@ def memory(arrays: Mapping[str, np.ndarray]) -> QuasiNewtonMemory | None:
 
 def finish(model: GaussianProcess, described: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
     """Bring a model that has its data, sites and prior again to where the fit had ended."""
-    from gaussfold.gp.model import FitResult
+    from gaussfold.gp.inference import FitResult
 
     if "tied.shift" in arrays:
         model.tied_ = Tied(arrays["tied.precision"], arrays["tied.shift"])

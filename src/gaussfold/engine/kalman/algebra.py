@@ -8,17 +8,38 @@ once, and first use is mostly compilation. Nothing is allocated here; ``work`` i
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TypeAlias
+
+import numpy as np
 
 from gaussfold.engine.compiled import compiled_once
 from gaussfold.engine.simd.lane_memory import offset as at
+
+Pointer: TypeAlias = np.ndarray
+"""For type checkers: something whose entries are read and written by their place."""
 
 _P = "CPointer(f8)"
 _SUM = f"void({_P}, f8, {_P}, {_P}, i8, i8, i8)"
 
 
+@compiled_once("i8(i8, i8)")
+def store_width(S: int, D: int) -> int:
+    """Length of a row of a store, for S states and D latents."""
+    return S + S * S + D * S + D + D * D
+
+
+@compiled_once("UniTuple(i8, 5)(i8, i8, i8)", inner=True)
+def row_of_store(n: int, S: int, D: int) -> tuple[int, int, int, int, int]:
+    """Where row n of a store begins, and in it P⁺ (S, S), HP⁻ (D, S), ω (D) and Ω (D, D), after the mean (S)."""
+    m = n * store_width(S, D)
+    P = m + S
+    cross = P + S * S
+    pull = cross + D * S
+    return m, P, cross, pull, pull + D
+
+
 @compiled_once(_SUM, inner=True)
-def add(out: Any, scale: float, a: Any, b: Any, n: int, k: int, m: int) -> None:
+def add(out: Pointer, scale: float, a: Pointer, b: Pointer, n: int, k: int, m: int) -> None:
     """``out += scale · a b``, (n, k) by (k, m); zeros of a (blocks of the transition, most of H) cost nothing."""
     for r in range(n):
         for s in range(k):
@@ -29,7 +50,7 @@ def add(out: Any, scale: float, a: Any, b: Any, n: int, k: int, m: int) -> None:
 
 
 @compiled_once(_SUM, inner=True)
-def add_turned(out: Any, scale: float, a: Any, b: Any, n: int, k: int, m: int) -> None:
+def add_turned(out: Pointer, scale: float, a: Pointer, b: Pointer, n: int, k: int, m: int) -> None:
     """``out += scale · a' b``, (k, n)' by (k, m)."""
     for s in range(k):
         for r in range(n):
@@ -40,7 +61,7 @@ def add_turned(out: Any, scale: float, a: Any, b: Any, n: int, k: int, m: int) -
 
 
 @compiled_once(_SUM, inner=True)
-def add_to_turned(out: Any, scale: float, a: Any, b: Any, n: int, k: int, m: int) -> None:
+def add_to_turned(out: Pointer, scale: float, a: Pointer, b: Pointer, n: int, k: int, m: int) -> None:
     """``out += scale · a b'``, (n, k) by (m, k)'."""
     for r in range(n):
         for s in range(k):
@@ -51,21 +72,43 @@ def add_to_turned(out: Any, scale: float, a: Any, b: Any, n: int, k: int, m: int
 
 
 @compiled_once(f"void({_P}, i8)", inner=True)
-def clear(out: Any, count: int) -> None:
+def clear(out: Pointer, count: int) -> None:
     """``out = 0``."""
     for i in range(count):
         out[i] = 0.0
 
 
+@compiled_once(f"void({_P}, {_P}, i8)", inner=True)
+def copy(out: Pointer, a: Pointer, count: int) -> None:
+    """``out = a``."""
+    for i in range(count):
+        out[i] = a[i]
+
+
+@compiled_once(f"void({_P}, i8)", inner=True)
+def add_one(out: Pointer, n: int) -> None:
+    """``out += I``."""
+    for i in range(n):
+        out[i * (n + 1)] += 1.0
+
+
+@compiled_once(f"void({_P}, {_P}, {_P}, i8)", inner=True)
+def half_adjoint(out: Pointer, r: Pointer, N: Pointer, n: int) -> None:
+    """``out = (rr' - N)/2``: the adjoint of a covariance, given r and N of the mean."""
+    for i in range(n):
+        for j in range(n):
+            out[i * n + j] = 0.5 * (r[i] * r[j] - N[i * n + j])
+
+
 @compiled_once(f"void({_P}, {_P}, {_P}, i8, i8, i8)", inner=True)
-def mul(out: Any, a: Any, b: Any, n: int, k: int, m: int) -> None:
+def mul(out: Pointer, a: Pointer, b: Pointer, n: int, k: int, m: int) -> None:
     """``out = a b``."""
     clear(out, n * m)
     add(out, 1.0, a, b, n, k, m)
 
 
 @compiled_once(f"void({_P}, {_P}, {_P}, {_P}, i8)", inner=True)
-def turned(out: Any, a: Any, P: Any, T: Any, n: int) -> None:
+def turned(out: Pointer, a: Pointer, P: Pointer, T: Pointer, n: int) -> None:
     """``out = a P a'`` for a symmetric P, all (n, n); ``T = a P``."""
     mul(T, a, P, n, n, n)
     clear(out, n * n)
@@ -73,7 +116,7 @@ def turned(out: Any, a: Any, P: Any, T: Any, n: int) -> None:
 
 
 @compiled_once(f"void({_P}, i8)", inner=True)
-def symmetrise(out: Any, n: int) -> None:
+def symmetrise(out: Pointer, n: int) -> None:
     """Mean of a matrix and its transpose."""
     for i in range(n):
         for j in range(i):
@@ -83,7 +126,7 @@ def symmetrise(out: Any, n: int) -> None:
 
 
 @compiled_once(f"b1({_P}, {_P}, i8, f8)", inner=True)
-def root(V: Any, L: Any, n: int, slack: float) -> bool:
+def root(V: Pointer, L: Pointer, n: int, slack: float) -> bool:
     """Lower Cholesky factor; False if a pivot falls short of ``-slack`` times its diagonal entry.
 
     What is not positive becomes a column of zeros: a positive semi-definite matrix has a root too.
@@ -105,19 +148,30 @@ def root(V: Any, L: Any, n: int, slack: float) -> bool:
     return fine
 
 
+@compiled_once(f"void({_P}, i8, i8, i8)", inner=True)
+def _swap_rows(a: Pointer, i: int, j: int, m: int) -> None:
+    for c in range(m):
+        a[i * m + c], a[j * m + c] = a[j * m + c], a[i * m + c]
+
+
+@compiled_once(f"i8({_P}, i8, i8)", inner=True)
+def _pivot(a: Pointer, k: int, n: int) -> int:
+    """The row from k on whose entry in column k is largest."""
+    best = k
+    for r in range(k + 1, n):
+        if abs(a[r * n + k]) > abs(a[best * n + k]):
+            best = r
+    return best
+
+
 @compiled_once(f"void({_P}, {_P}, i8, i8)", inner=True)
-def solve(a: Any, b: Any, n: int, m: int) -> None:
+def solve(a: Pointer, b: Pointer, n: int, m: int) -> None:
     """``b = a⁻¹ b``, (n, n) and (n, m), by elimination with row pivots (Gauss-Jordan); a is used up."""
     for k in range(n):
-        best = k
-        for r in range(k + 1, n):
-            if abs(a[r * n + k]) > abs(a[best * n + k]):
-                best = r
+        best = _pivot(a, k, n)
         if best != k:
-            for c in range(n):
-                a[k * n + c], a[best * n + c] = a[best * n + c], a[k * n + c]
-            for c in range(m):
-                b[k * m + c], b[best * m + c] = b[best * m + c], b[k * m + c]
+            _swap_rows(a, k, best, n)
+            _swap_rows(b, k, best, m)
         inverse = 1.0 / a[k * n + k]
         for c in range(k + 1, n):
             a[k * n + c] *= inverse
@@ -133,20 +187,21 @@ def solve(a: Any, b: Any, n: int, m: int) -> None:
 
 
 @compiled_once(f"b1({_P}, {_P}, {_P}, i8)", inner=True)
-def factorised(V: Any, precision: Any, work: Any, n: int) -> bool:
+def factorised(V: Pointer, precision: Pointer, work: Pointer, n: int) -> bool:
     """``V = LL'`` into work and ``I + L'ΛL = RR'`` behind it; whether both exist. A third matrix is scratch."""
     L, R, G = work, at(work, n * n), at(work, 2 * n * n)
     fine = root(V, L, n, 1e-9)
     mul(R, precision, L, n, n, n)
     clear(G, n * n)
     add_turned(G, 1.0, L, R, n, n, n)
-    for d in range(n):
-        G[d * (n + 1)] += 1.0
+    add_one(G, n)
     return root(G, R, n, -1e-300) and fine
 
 
 @compiled_once(f"Tuple((b1, f8))({_P}, {_P}, {_P}, {_P}, {_P}, {_P}, {_P}, i8)", inner=True)
-def absorb(V: Any, h: Any, precision: Any, shift: Any, pull: Any, weight: Any, work: Any, n: int) -> tuple[bool, float]:
+def absorb(
+    V: Pointer, h: Pointer, precision: Pointer, shift: Pointer, pull: Pointer, weight: Pointer, work: Pointer, n: int
+) -> tuple[bool, float]:
     """One site on the marginal N(h, V): ω, Ω into pull and weight; whether a posterior is left, the share of log Z.
 
     ``[Ω ω] = (I + ΛV)⁻¹ [Λ e]``: no difference of large numbers when the site is much sharper than the prior. Whether
@@ -181,7 +236,7 @@ def absorb(V: Any, h: Any, precision: Any, shift: Any, pull: Any, weight: Any, w
 
 
 @compiled_once(f"void({_P}, {_P}, {_P}, {_P}, i8)", inner=True)
-def marginal(V: Any, precision: Any, out: Any, work: Any, n: int) -> None:
+def marginal(V: Pointer, precision: Pointer, out: Pointer, work: Pointer, n: int) -> None:
     """``(V⁻¹ + Λ)⁻¹ = X'X`` with ``V = LL'``, ``I + L'ΛL = RR'``, ``X = R⁻¹L'``: never indefinite."""
     factorised(V, precision, work, n)
     L, R, X = work, at(work, n * n), at(work, 2 * n * n)

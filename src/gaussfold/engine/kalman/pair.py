@@ -8,10 +8,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from gaussfold.engine.compiled import compiled_fused
+from gaussfold.engine.compiled import compiled_fused, compiled_inline
 
 WIDTH = 7
 """Of a row of store: the filtered m₁, m₂, P₁₁, P₁₂, P₂₂, then ω and ``s = 1 + P⁻₁₁Λ``."""
+
+
+@compiled_inline
+def times(a: float, b: float, c: float, d: float, p: float, q: float, r: float) -> tuple[float, float, float, float]:
+    """``A P`` of a symmetric P, row by row."""
+    return a * p + b * q, a * q + b * r, c * p + d * q, c * q + d * r
+
+
+@compiled_inline
+def turned(a: float, b: float, c: float, d: float, x: float, y: float, z: float) -> tuple[float, float, float]:
+    """``A'NA`` of a symmetric N."""
+    xa, xb = x * a + y * c, x * b + y * d
+    ya, yb = y * a + z * c, y * b + z * d
+    return a * xa + c * ya, a * xb + c * yb, b * xb + d * yb
 
 
 @compiled_fused
@@ -29,8 +43,7 @@ def forward_pair(
             u = step[n]
             a, b, c, d = A[u, 0, 0], A[u, 0, 1], A[u, 1, 0], A[u, 1, 1]
             m1, m2 = a * m1 + b * m2, c * m1 + d * m2
-            ap, aq = a * p + b * q, a * q + b * r
-            cp, cq = c * p + d * q, c * q + d * r
+            ap, aq, cp, cq = times(a, b, c, d, p, q, r)
             p = a * ap + b * aq + Q[u, 0, 0]
             q = c * ap + d * aq + Q[u, 0, 1]
             r = c * cp + d * cq + Q[u, 1, 1]
@@ -63,10 +76,18 @@ def forward_pair(
 
 @compiled_fused
 def backward_pair(
-    low: int, high: int, first: int, step: np.ndarray, A: np.ndarray, precision: np.ndarray, store: np.ndarray,
-    carry: np.ndarray, f_mean: np.ndarray, f_var: np.ndarray, differentiate: bool, bar_A: np.ndarray, bar_Q: np.ndarray,
+    span: tuple[int, int, int], tables: tuple[np.ndarray, np.ndarray], precision: np.ndarray, store: np.ndarray,
+    carry: np.ndarray, marginals: tuple[np.ndarray, np.ndarray], bars: tuple[np.ndarray, np.ndarray],
 ) -> None:  # fmt: skip
-    """Smooth rows ``low`` to ``high``, and add up the adjoints if asked; carry is r₁, r₂, N₁₁, N₁₂, N₂₂."""
+    """Smooth rows low to high, and add up the adjoints unless there is no room; carry is r₁, r₂, N₁₁, N₁₂, N₂₂.
+
+    ``span`` is low, high and the step whose adjoint is the first of bars.
+    """
+    low, high, first = span
+    step, A = tables
+    f_mean, f_var = marginals
+    bar_A, bar_Q = bars
+    differentiate = bar_A.size > 0
     r1, r2, x, y, z = carry[0], carry[1], carry[2], carry[3], carry[4]
     for n in range(high - 1, low - 1, -1):
         p, q = store[n, 2], store[n, 3]
@@ -95,16 +116,11 @@ def backward_pair(
             bar_Q[o, 1, 0] += 0.5 * h
             bar_Q[o, 1, 1] += 0.5 * i
             m1, m2, p, q, v = store[n - 1, 0], store[n - 1, 1], store[n - 1, 2], store[n - 1, 3], store[n - 1, 4]
-            ap, aq = a * p + b * q, a * q + b * v
-            cp, cq = c * p + d * q, c * q + d * v
+            ap, aq, cp, cq = times(a, b, c, d, p, q, v)
             bar_A[o, 0, 0] += r1 * m1 + g * ap + h * cp
             bar_A[o, 0, 1] += r1 * m2 + g * aq + h * cq
             bar_A[o, 1, 0] += r2 * m1 + h * ap + i * cp
             bar_A[o, 1, 1] += r2 * m2 + h * aq + i * cq
         r1, r2 = a * r1 + c * r2, b * r1 + d * r2
-        xa, xb = x * a + y * c, x * b + y * d
-        ya, yb = y * a + z * c, y * b + z * d
-        x = a * xa + c * ya
-        y = a * xb + c * yb
-        z = b * xb + d * yb
+        x, y, z = turned(a, b, c, d, x, y, z)
     carry[0], carry[1], carry[2], carry[3], carry[4] = r1, r2, x, y, z

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gaussfold.engine.compiled import compiled_fused
+from gaussfold.engine.kalman.pair import times, turned
 
 
 @compiled_fused
@@ -22,8 +23,7 @@ def tangent_forward_pair(
         u = step[n]
         a, b, c, d = A[u, 0, 0], A[u, 0, 1], A[u, 1, 0], A[u, 1, 1]  # of no effect in row 0, where all is zero
         m1, m2 = a * m1 + b * m2, c * m1 + d * m2
-        ap, aq = a * p + b * q, a * q + b * r
-        cp, cq = c * p + d * q, c * q + d * r
+        ap, aq, cp, cq = times(a, b, c, d, p, q, r)
         p, q, r = a * ap + b * aq, c * ap + d * aq, c * cp + d * cq
         c1, c2, w = store[n, 2], store[n, 3], store[n, 5]
         inverse = 1.0 / store[n, 6]
@@ -45,11 +45,17 @@ def tangent_forward_pair(
 
 @compiled_fused
 def tangent_backward_pair(
-    low: int, high: int, first: int, step: np.ndarray, A: np.ndarray, precision: np.ndarray, store: np.ndarray,
-    d_precision: np.ndarray, d_shift: np.ndarray, moved: np.ndarray, carry: np.ndarray,
-    bar_A: np.ndarray, bar_Q: np.ndarray,
+    span: tuple[int, int, int], tables: tuple[np.ndarray, np.ndarray], precision: np.ndarray, store: np.ndarray,
+    move: tuple[np.ndarray, np.ndarray, np.ndarray], carry: np.ndarray, bars: tuple[np.ndarray, np.ndarray],
 ) -> None:  # fmt: skip
-    """Add up ``tangent - adjoint`` of A and Q; carry is r₁, r₂, N₁₁, N₁₂, N₂₂ and their tangents."""
+    """Add up ``tangent - adjoint`` of A and Q; carry is r₁, r₂, N₁₁, N₁₂, N₂₂ and their tangents.
+
+    ``span`` is as in :func:`~gaussfold.engine.kalman.pair.backward_pair`; ``move`` is dΛ, dλ and the filter's tangents.
+    """
+    low, high, first = span
+    step, A = tables
+    d_precision, d_shift, moved = move
+    bar_A, bar_Q = bars
     r1, r2, x, y, z = carry[0], carry[1], carry[2], carry[3], carry[4]
     s1, s2, dx, dy, dz = carry[5], carry[6], carry[7], carry[8], carry[9]
     for n in range(high - 1, low - 1, -1):
@@ -59,8 +65,7 @@ def tangent_backward_pair(
         m1, m2, p, q, v = 0.0, 0.0, 0.0, 0.0, 0.0
         if n > 0:
             m1, m2, p, q, v = moved[n - 1, 0], moved[n - 1, 1], moved[n - 1, 2], moved[n - 1, 3], moved[n - 1, 4]
-        ap, aq = a * p + b * q, a * q + b * v
-        cp, cq = c * p + d * q, c * q + d * v
+        ap, aq, cp, cq = times(a, b, c, d, p, q, v)
         d1, d2 = a * ap + b * aq, c * ap + d * aq  # dP⁻h
         s, w = store[n, 6], store[n, 5]
         inverse = 1.0 / s
@@ -95,8 +100,7 @@ def tangent_backward_pair(
         h = s1 * r2 + r1 * s2 - dy - h
         i = 2.0 * s2 * r2 - dz - i
         m1, m2, p, q, v = store[n - 1, 0], store[n - 1, 1], store[n - 1, 2], store[n - 1, 3], store[n - 1, 4]
-        ap, aq = a * p + b * q, a * q + b * v
-        cp, cq = c * p + d * q, c * q + d * v
+        ap, aq, cp, cq = times(a, b, c, d, p, q, v)
         bar_A[o, 0, 0] += (s1 - r1) * m1 + g * ap + h * cp
         bar_A[o, 0, 1] += (s1 - r1) * m2 + g * aq + h * cq
         bar_A[o, 1, 0] += (s2 - r2) * m1 + h * ap + i * cp
@@ -107,15 +111,7 @@ def tangent_backward_pair(
         bar_Q[o, 1, 1] += 0.5 * i
         r1, r2 = a * r1 + c * r2, b * r1 + d * r2
         s1, s2 = a * s1 + c * s2, b * s1 + d * s2
-        x, y, z = _turned(a, b, c, d, x, y, z)
-        dx, dy, dz = _turned(a, b, c, d, dx, dy, dz)
+        x, y, z = turned(a, b, c, d, x, y, z)
+        dx, dy, dz = turned(a, b, c, d, dx, dy, dz)
     carry[0], carry[1], carry[2], carry[3], carry[4] = r1, r2, x, y, z
     carry[5], carry[6], carry[7], carry[8], carry[9] = s1, s2, dx, dy, dz
-
-
-@compiled_fused
-def _turned(a: float, b: float, c: float, d: float, x: float, y: float, z: float) -> tuple[float, float, float]:
-    """``A'NA`` of a symmetric N."""
-    xa, xb = x * a + y * c, x * b + y * d
-    ya, yb = y * a + z * c, y * b + z * d
-    return a * xa + c * ya, a * xb + c * yb, b * xb + d * yb

@@ -17,20 +17,24 @@ derivative of all this in the direction of the sites is :mod:`gaussfold.engine.k
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gaussfold.engine.compiled import compiled_once
 from gaussfold.engine.kalman.algebra import (
+    Pointer,
     absorb,
     add,
+    add_one,
     add_to_turned,
     add_turned,
     clear,
+    copy,
+    half_adjoint,
     marginal,
     mul,
+    row_of_store,
     solve,
+    store_width,
     symmetrise,
     turned,
 )
@@ -49,7 +53,7 @@ def forward(
     """
     S = m0.size
     D = reads.size // S
-    width = S + S * S + D * S + D + D * D
+    width = store_width(S, D)
     A, H, store = pointer(tables_A), pointer(reads), pointer(stored)
     precision, shift = pointer(precisions), pointer(shifts)
     T = pointer(scratch)
@@ -59,11 +63,7 @@ def forward(
     work = at(h, D)
     total = 0.0
     for n in range(step.size):
-        m = n * width
-        P = m + S
-        cross = P + S * S
-        pull = cross + D * S
-        weight = pull + D
+        m, P, cross, pull, weight = row_of_store(n, S, D)
         if n > 0:
             u = step[n] * S * S
             mul(at(store, m), at(A, u), at(store, m - width), S, S, 1)
@@ -93,37 +93,44 @@ def forward(
 
 
 @compiled_once("void(CPointer(f8), CPointer(f8), CPointer(f8), CPointer(f8), CPointer(f8), i8)", inner=True)
-def back_in_time(A: Any, r: Any, N: Any, g: Any, T: Any, S: int) -> None:
+def back_in_time(A: Pointer, r: Pointer, N: Pointer, g: Pointer, T: Pointer, S: int) -> None:
     """``r = A'r`` and ``N = A'NA``, in place."""
     clear(g, S)
     add_turned(g, 1.0, A, r, S, S, 1)
-    for i in range(S):
-        r[i] = g[i]
+    copy(r, g, S)
     clear(T, S * S)
     add_turned(T, 1.0, A, N, S, S, S)
     mul(N, T, A, S, S, S)
     symmetrise(N, S)  # the measurement takes (H'U)' for U'H: true of a symmetric N, and rounding would grow
 
 
-@compiled_once(f"void(i8, i8, i8, i8, i8[::1]{', f8[::1]' * 7}, b1{', f8[::1]' * 3})")
-def backward(
-    low: int, high: int, first: int, D: int, step: np.ndarray, tables_A: np.ndarray, reads: np.ndarray,
-    precisions: np.ndarray, stored: np.ndarray, carry: np.ndarray, f_means: np.ndarray, f_covs: np.ndarray,
-    differentiate: bool, bars_A: np.ndarray, bars_Q: np.ndarray, scratch: np.ndarray,
-) -> None:  # fmt: skip
-    """Smooth rows ``low`` to ``high``: marginals of the latents (row n at n - low) and, if asked, adjoints of A and Q.
+CHAIN = "Tuple((i8, i8[::1], f8[::1], f8[::1]))"
+"""Type of: number of latents D, step of every row, table A, reads H."""
 
-    ``carry`` holds r and N on both ends, so that a long series can be walked in stretches (the last one first); after
-    row 0 they are those of the first state. Adjoints of step u of the table add up in place ``u - first``.
+
+@compiled_once(f"void(UniTuple(i8, 3), {CHAIN}{', f8[::1]' * 3}{', UniTuple(f8[::1], 2)' * 2}, f8[::1])")
+def backward(
+    span: tuple[int, int, int], chain: tuple[int, np.ndarray, np.ndarray, np.ndarray], precisions: np.ndarray,
+    stored: np.ndarray, carry: np.ndarray, marginals: tuple[np.ndarray, np.ndarray],
+    bars: tuple[np.ndarray, np.ndarray], scratch: np.ndarray,
+) -> None:  # fmt: skip
+    """Smooth rows ``low`` to ``high``: means, covariances of the latents (row n at n - low), and adjoints of A and Q.
+
+    ``carry`` holds r and N on both ends, so that a long series can be walked in blocks (the last one first); after
+    row 0 they are those of the first state. ``span`` is low, high and first: adjoints of step u of the table add up in
+    place ``u - first``, or nowhere if bars are empty.
 
     A marginal's covariance is what past and future say, ``V - (I + KΩ)⁻¹K`` with ``K = HP⁻N P⁻H'``, times its own site,
     in a form that cannot become indefinite however sharp the site is.
     """
+    low, high, first = span
+    D, step, tables_A, reads = chain
     S = reads.size // D
     SS, DD, DS = S * S, D * D, D * S
-    width = S + SS + DS + D + DD
+    width = store_width(S, D)
     A, H, store, precision = pointer(tables_A), pointer(reads), pointer(stored), pointer(precisions)
-    f_mean, f_cov, bar_A, bar_Q = pointer(f_means), pointer(f_covs), pointer(bars_A), pointer(bars_Q)
+    f_mean, f_cov, bar_A, bar_Q = pointer(marginals[0]), pointer(marginals[1]), pointer(bars[0]), pointer(bars[1])
+    differentiate = bars[0].size > 0
     r = pointer(carry)
     N = at(r, S)
     T = pointer(scratch)
@@ -136,11 +143,7 @@ def backward(
     g = at(E, DD)
     work = at(g, S + D)
     for n in range(high - 1, low - 1, -1):
-        m = n * width
-        P = m + S
-        cross = P + SS
-        pull = cross + DS
-        weight = pull + D
+        m, P, cross, pull, weight = row_of_store(n, S, D)
         mul(g, at(store, P), r, S, S, 1)
         for i in range(S):
             g[i] += store[m + i]
@@ -149,10 +152,8 @@ def backward(
         clear(K, DD)
         add_to_turned(K, 1.0, Y, at(store, cross), D, S, D)
         mul(G, K, at(store, weight), D, D, D)
-        for i in range(DD):
-            E[i] = K[i]
-        for d in range(D):
-            G[d * (D + 1)] += 1.0
+        copy(E, K, DD)
+        add_one(G, D)
         solve(G, E, D, D)
         symmetrise(E, D)
         for i in range(DD):
@@ -179,9 +180,7 @@ def backward(
             break
         u = step[n] * SS
         if differentiate:
-            for i in range(S):
-                for j in range(S):
-                    X[i * S + j] = 0.5 * (r[i] * r[j] - N[i * S + j])
+            half_adjoint(X, r, N, S)
             mul(T, at(A, u), at(store, P - width), S, S, S)
             bar = u - first * SS
             add_to_turned(at(bar_A, bar), 1.0, r, at(store, m - width), S, 1, S)

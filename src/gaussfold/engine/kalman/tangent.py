@@ -15,21 +15,35 @@ from __future__ import annotations
 import numpy as np
 
 from gaussfold.engine.compiled import compiled_once
-from gaussfold.engine.kalman.algebra import add, add_to_turned, add_turned, clear, mul, symmetrise, turned
-from gaussfold.engine.kalman.smoother import back_in_time
+from gaussfold.engine.kalman.algebra import (
+    add,
+    add_one,
+    add_to_turned,
+    add_turned,
+    clear,
+    copy,
+    half_adjoint,
+    mul,
+    row_of_store,
+    store_width,
+    symmetrise,
+    turned,
+)
+from gaussfold.engine.kalman.smoother import CHAIN, back_in_time
 from gaussfold.engine.simd.lane_memory import offset as at
 from gaussfold.engine.simd.lane_memory import pointer
 
 
-@compiled_once(f"void(i8, i8[::1]{', f8[::1]' * 7})")
+@compiled_once(f"void({CHAIN}{', f8[::1]' * 5})")
 def tangent_forward(
-    D: int, step: np.ndarray, tables_A: np.ndarray, reads: np.ndarray, stored: np.ndarray,
-    d_precisions: np.ndarray, d_shift: np.ndarray, tangents: np.ndarray, scratch: np.ndarray,
+    chain: tuple[int, np.ndarray, np.ndarray, np.ndarray], stored: np.ndarray, d_precisions: np.ndarray,
+    d_shift: np.ndarray, tangents: np.ndarray, scratch: np.ndarray,
 ) -> None:  # fmt: skip
     """Tangents of the filter, into ``moved``."""
+    D, step, tables_A, reads = chain
     S = reads.size // D
     SS, DD, DS = S * S, D * D, D * S
-    width = S + SS + DS + D + DD
+    width = store_width(S, D)
     A, H, store, moved = pointer(tables_A), pointer(reads), pointer(stored), pointer(tangents)
     d_precision = pointer(d_precisions)
     T = pointer(scratch)
@@ -40,11 +54,7 @@ def tangent_forward(
     e = at(K, DD)
     f = at(e, D)
     for n in range(step.size):
-        m = n * width
-        P = m + S
-        cross = P + SS
-        pull = cross + DS
-        weight = pull + D
+        m, P, cross, pull, weight = row_of_store(n, S, D)
         clear(at(moved, m), width)
         if n > 0:
             u = step[n] * SS
@@ -57,8 +67,8 @@ def tangent_forward(
         clear(J, DD)
         add(J, -1.0, at(store, weight), V, D, D, D)
         mul(f, H, at(store, m), D, S, 1)
+        add_one(J, D)
         for d in range(D):
-            J[d * (D + 1)] += 1.0
             e[d] = d_shift[n * D + d]
         add(e, -1.0, at(d_precision, n * DD), f, D, D, 1)
         clear(V, DD)
@@ -81,18 +91,19 @@ def tangent_forward(
         add_turned(at(moved, P), -1.0, U, at(store, cross), S, D, S)
 
 
-@compiled_once(f"void(i8, i8, i8, i8, i8[::1]{', f8[::1]' * 8})")
+@compiled_once(f"void(UniTuple(i8, 3), {CHAIN}{', f8[::1]' * 3}, UniTuple(f8[::1], 2), f8[::1])")
 def tangent_backward(
-    low: int, high: int, first: int, D: int, step: np.ndarray, tables_A: np.ndarray, reads: np.ndarray,
-    stored: np.ndarray, tangents: np.ndarray, carry: np.ndarray, bars_A: np.ndarray, bars_Q: np.ndarray,
-    scratch: np.ndarray,
+    span: tuple[int, int, int], chain: tuple[int, np.ndarray, np.ndarray, np.ndarray], stored: np.ndarray,
+    tangents: np.ndarray, carry: np.ndarray, bars: tuple[np.ndarray, np.ndarray], scratch: np.ndarray,
 ) -> None:  # fmt: skip
     """Add up ``tangent - adjoint`` of A and Q over rows ``low`` to ``high``; carry is r, N, dr, dN on both ends."""
+    low, high, first = span
+    D, step, tables_A, reads = chain
     S = reads.size // D
     SS, DD, DS = S * S, D * D, D * S
-    width = S + SS + DS + D + DD
+    width = store_width(S, D)
     A, H, store, moved = pointer(tables_A), pointer(reads), pointer(stored), pointer(tangents)
-    bar_A, bar_Q = pointer(bars_A), pointer(bars_Q)
+    bar_A, bar_Q = pointer(bars[0]), pointer(bars[1])
     r = pointer(carry)
     N, dr, dN = at(r, S), at(r, S + SS), at(r, 2 * S + SS)
     T = pointer(scratch)
@@ -108,22 +119,16 @@ def tangent_backward(
     dg = at(g, S + D)
     t = at(dg, D)
     for n in range(high - 1, low - 1, -1):
-        m = n * width
-        P = m + S
-        cross = P + SS
-        pull = cross + DS
-        weight = pull + D
+        m, P, cross, pull, weight = row_of_store(n, S, D)
         # ω - Ωg for r, and its tangent for dr
         mul(g, at(store, cross), r, D, S, 1)
         mul(dg, at(moved, cross), r, D, S, 1)
         add(dg, 1.0, at(store, cross), dr, D, S, 1)
-        for d in range(D):
-            t[d] = moved[pull + d]
+        copy(t, at(moved, pull), D)
         add(t, -1.0, at(moved, weight), g, D, D, 1)
         add(t, -1.0, at(store, weight), dg, D, D, 1)
         add_turned(dr, 1.0, H, t, S, D, 1)
-        for d in range(D):
-            t[d] = store[pull + d]
+        copy(t, at(store, pull), D)
         add(t, -1.0, at(store, weight), g, D, D, 1)
         add_turned(r, 1.0, H, t, S, D, 1)
         # Y = HP⁻N, K = YP⁻H' and their tangents
@@ -148,8 +153,7 @@ def tangent_backward(
         add_turned(dN, 1.0, H, U, S, D, S)
         add_turned(dN, 1.0, U, H, S, D, S)
         mul(G, K, at(store, weight), D, D, D)
-        for i in range(DD):
-            L[i] = store[weight + i]
+        copy(L, at(store, weight), DD)
         add(L, 1.0, at(store, weight), G, D, D, D)
         clear(U, DS)
         add(U, 0.5, L, H, D, D, S)
@@ -160,9 +164,7 @@ def tangent_backward(
             break
         u = step[n] * SS
         bar = u - first * SS
-        for i in range(S):
-            for j in range(S):
-                X[i * S + j] = 0.5 * (r[i] * r[j] - N[i * S + j])
+        half_adjoint(X, r, N, S)
         # 2X A dP + r dm', then 2(dX - X) A P + (dr - r) m'
         mul(T, at(A, u), at(moved, P - width), S, S, S)
         add(at(bar_A, bar), 2.0, X, T, S, S, S)

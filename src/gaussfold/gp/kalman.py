@@ -1,16 +1,19 @@
-"""The engine's passes over a chain behind one interface: for two states and one latent, and for any.
+"""The compiled Kalman filter and smoother behind one interface: for two states and one latent, and for any.
 
-A pass forward leaves everything that later passes read in one array. Passes backward walk a stretch of rows and carry
-r and N of `engine.kalman.smoother` from one stretch to the next; adjoints of a table's step u go to ``u - first``.
+A pass forward leaves everything that later passes read in one array. Passes backward walk a block of rows and carry
+r and N of `engine.kalman.smoother` from one block to the next; adjoints of a table's step u go to ``u - first``.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from gaussfold.types import Array
+
+Bars: TypeAlias = tuple[Array, Array]
+"""Adjoints of the tables A and Q, to add to."""
 
 
 class Matrices(NamedTuple):
@@ -38,19 +41,19 @@ class Moved(NamedTuple):
     store: Array
 
 
-class Passes(Protocol):
+class Smoother(Protocol):
     """What a `Chain` needs."""
 
     def __init__(self, matrices: Matrices) -> None: ...
 
-    def forward(self, m: Array, P: Array, precision: Array, shift: Array, spare: Any) -> tuple[Filtered, int]:
+    def forward(self, m: Array, P: Array, precision: Array, shift: Array, spare: Array | None) -> tuple[Filtered, int]:
         """Filter from the first state, into a spare store if there is one; also the first bad row, or -1."""
         ...
 
     def backward(
-        self, rows: slice, first: int, filtered: Filtered, carry: Array, mean: Array, cov: Array, bars: Any
+        self, rows: slice, first: int, filtered: Filtered, carry: Array, mean: Array, cov: Array, bars: Bars | None
     ) -> None:
-        """Smooth a stretch into mean (n, D) and cov (n, D, D); bars is None or (bar_A, bar_Q) to add to."""
+        """Smooth a block of rows into mean (n, D) and cov (n, D, D); bars is None or (bar_A, bar_Q) to add to."""
         ...
 
     def tangents(self, filtered: Filtered, precision: Array, shift: Array) -> Moved:
@@ -58,7 +61,7 @@ class Passes(Protocol):
         ...
 
     def backward_moved(
-        self, rows: slice, first: int, filtered: Filtered, moved: Moved, carry: Array, bars: tuple[Array, Array]
+        self, rows: slice, first: int, filtered: Filtered, moved: Moved, carry: Array, bars: Bars
     ) -> None:
         """Add ``tangent - adjoint``."""
         ...
@@ -76,13 +79,13 @@ class Passes(Protocol):
         ...
 
 
-class PairPasses:
+class PairSmoother:
     """Two states and one latent, the first state."""
 
     def __init__(self, matrices: Matrices) -> None:
         self._m = matrices
 
-    def forward(self, m: Array, P: Array, precision: Array, shift: Array, spare: Any) -> tuple[Filtered, int]:
+    def forward(self, m: Array, P: Array, precision: Array, shift: Array, spare: Array | None) -> tuple[Filtered, int]:
         """Filter."""
         from gaussfold.engine.kalman.pair import WIDTH, forward_pair
 
@@ -92,13 +95,14 @@ class PairPasses:
         return Filtered(flat, store, log_z), bad
 
     def backward(
-        self, rows: slice, first: int, filtered: Filtered, carry: Array, mean: Array, cov: Array, bars: Any
+        self, rows: slice, first: int, filtered: Filtered, carry: Array, mean: Array, cov: Array, bars: Bars | None
     ) -> None:
-        """Smooth a stretch."""
+        """Smooth a block of rows."""
         from gaussfold.engine.kalman.pair import backward_pair
 
-        out: tuple[Any, ...] = carry, mean[:, 0], cov[:, 0, 0], bars is not None, *(bars or _nowhere(self._m.A))
-        backward_pair(rows.start, rows.stop, first, self._m.step, self._m.A, filtered.precision, filtered.store, *out)
+        span, tables = (rows.start, rows.stop, first), (self._m.step, self._m.A)
+        marginals = mean[:, 0], cov[:, 0, 0]
+        backward_pair(span, tables, filtered.precision, filtered.store, carry, marginals, bars or _nowhere(self._m.A))
 
     def tangents(self, filtered: Filtered, precision: Array, shift: Array) -> Moved:
         """Differentiate the filter."""
@@ -109,13 +113,13 @@ class PairPasses:
         return moved
 
     def backward_moved(
-        self, rows: slice, first: int, filtered: Filtered, moved: Moved, carry: Array, bars: tuple[Array, Array]
+        self, rows: slice, first: int, filtered: Filtered, moved: Moved, carry: Array, bars: Bars
     ) -> None:
         """Add ``tangent - adjoint``."""
         from gaussfold.engine.kalman.pair_tangent import tangent_backward_pair
 
-        arrays = self._m.step, self._m.A, filtered.precision, filtered.store, *moved, carry, *bars
-        tangent_backward_pair(rows.start, rows.stop, first, *arrays)
+        span, tables = (rows.start, rows.stop, first), (self._m.step, self._m.A)
+        tangent_backward_pair(span, tables, filtered.precision, filtered.store, moved, carry, bars)
 
     def carry(self) -> Array:
         """Zeros."""
@@ -132,7 +136,7 @@ class PairPasses:
         return np.array([m1, m2]), np.array([[p, q], [q, r]])
 
 
-class GeneralPasses:
+class GeneralSmoother:
     """Any number of states and latents."""
 
     def __init__(self, matrices: Matrices) -> None:
@@ -140,49 +144,54 @@ class GeneralPasses:
         self._m = Matrices(matrices.step, *(_flat(a) for a in matrices[1:]))
 
     @property
+    def _chain(self) -> tuple[int, np.ndarray, Array, Array]:
+        """As the loops backward take it."""
+        return self._latents, self._m.step, self._m.A, self._m.H
+
+    @property
     def _scratch(self) -> Array:
         """Room for what the loops keep of one row."""
         return np.empty(10 * (self._states + self._latents) ** 2)
 
-    def forward(self, m: Array, P: Array, precision: Array, shift: Array, spare: Any) -> tuple[Filtered, int]:
+    def forward(self, m: Array, P: Array, precision: Array, shift: Array, spare: Array | None) -> tuple[Filtered, int]:
         """Filter."""
+        from gaussfold.engine.kalman.algebra import store_width
         from gaussfold.engine.kalman.smoother import forward
 
         D, S = self._latents, self._states
-        store = np.empty((len(shift), S + S * S + D * S + D + D * D)) if spare is None else spare
+        store = np.empty((len(shift), store_width(S, D))) if spare is None else spare
         flat = _flat(precision)
         log_z, bad = forward(*self._m, m, _flat(P), flat, _flat(shift), store.reshape(-1), self._scratch)
         return Filtered(flat, store, log_z), bad
 
     def backward(
-        self, rows: slice, first: int, filtered: Filtered, carry: Array, mean: Array, cov: Array, bars: Any
+        self, rows: slice, first: int, filtered: Filtered, carry: Array, mean: Array, cov: Array, bars: Bars | None
     ) -> None:
-        """Smooth a stretch."""
+        """Smooth a block of rows."""
         from gaussfold.engine.kalman.smoother import backward
 
-        flat = (_flat(a) for a in (bars or _nowhere(self._m.A)))
-        fixed = self._m.step, self._m.A, self._m.H, filtered.precision, filtered.store.reshape(-1)
-        out: tuple[Any, ...] = carry, _flat(mean), _flat(cov), bars is not None, *flat, self._scratch
-        backward(rows.start, rows.stop, first, self._latents, *fixed, *out)
+        bar_A, bar_Q = bars or _nowhere(self._m.A)
+        marginals, adjoints = (_flat(mean), _flat(cov)), (_flat(bar_A), _flat(bar_Q))
+        found = filtered.precision, filtered.store.reshape(-1)
+        backward((rows.start, rows.stop, first), self._chain, *found, carry, marginals, adjoints, self._scratch)
 
     def tangents(self, filtered: Filtered, precision: Array, shift: Array) -> Moved:
         """Differentiate the filter."""
         from gaussfold.engine.kalman.tangent import tangent_forward
 
         moved = Moved(_flat(precision), _flat(shift), np.empty(filtered.store.size))
-        fixed = self._latents, self._m.step, self._m.A, self._m.H, filtered.store.reshape(-1)
-        tangent_forward(*fixed, *moved, self._scratch)
+        tangent_forward(self._chain, filtered.store.reshape(-1), *moved, self._scratch)
         return moved
 
     def backward_moved(
-        self, rows: slice, first: int, filtered: Filtered, moved: Moved, carry: Array, bars: tuple[Array, Array]
+        self, rows: slice, first: int, filtered: Filtered, moved: Moved, carry: Array, bars: Bars
     ) -> None:
         """Add ``tangent - adjoint``."""
         from gaussfold.engine.kalman.tangent import tangent_backward
 
-        fixed = self._latents, self._m.step, self._m.A, self._m.H
-        arrays = filtered.store.reshape(-1), moved.store, carry, _flat(bars[0]), _flat(bars[1])
-        tangent_backward(rows.start, rows.stop, first, *fixed, *arrays, self._scratch)
+        adjoints = _flat(bars[0]), _flat(bars[1])
+        found = filtered.store.reshape(-1), moved.store
+        tangent_backward((rows.start, rows.stop, first), self._chain, *found, carry, adjoints, self._scratch)
 
     def carry(self) -> Array:
         """Zeros."""
