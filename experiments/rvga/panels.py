@@ -20,21 +20,17 @@ Box = tuple[float, float, float, float]
 
 def data(ax: Any, problem: Problem, title: str) -> None:
     """Scatter the inputs; classes differ by marker and shade, since colours belong to methods."""
-    for label, marker, color in ((0.0, "o", GREY), (1.0, "^", BLACK)):
-        rows = problem.y == label
-        face = "none" if label == 0.0 else color
-        ax.scatter(
-            *problem.X[rows].T[:2],
-            s=17,
-            marker=marker,
-            facecolors=face,
-            edgecolors=color,
-            linewidths=0.9,
-            label=f"y = {label:.0f}",
-        )
+    classes(ax, problem, ("none", BLACK), (GREY, BLACK), s=17, linewidths=0.9)
     ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")
     ax.set_aspect("equal", "datalim")
     ax.legend(loc="best", handletextpad=0.1, borderaxespad=0.2, frameon=True, framealpha=0.85, edgecolor="none")
+
+
+def classes(ax: Any, problem: Problem, faces: tuple[str, str], edges: tuple[str, str], **look: float) -> None:
+    """Scatter the inputs' first two columns: circles for class 0, triangles for class 1."""
+    for label, marker, face, edge in zip((0.0, 1.0), ("o", "^"), faces, edges, strict=True):
+        rows = problem.X[problem.y == label].T[:2]
+        ax.scatter(*rows, marker=marker, facecolors=face, edgecolors=edge, label=f"y = {label:.0f}", **look)
 
 
 def kl_curves(ax: Any, steps: Steps, curves: Mapping[str, Sequence[float]], title: str, ylabel: str) -> None:

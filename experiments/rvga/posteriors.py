@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -93,7 +94,7 @@ def _figure(setting: Setting, context: Context, title: str, *, over_time: bool =
     panels.kl_curves(axes["kl"], steps, curves, "KL without the evidence (as in the paper)", "KL, with Z = 1")
     panels.kl_curves(axes["true"], steps, true, "true KL (evidence from a grid)", "KL (nats)")
     draw = _over_time if over_time else _at_the_end
-    draw(axes, beliefs, batch_belief, grid, 90 if context.quick else 240)
+    draw(_Scene(axes, beliefs, batch_belief, grid, 90 if context.quick else 240))
     handles, labels = axes["kl"].get_legend_handles_labels()
     foot.legend(handles, labels, loc="center", ncols=7)
 
@@ -123,44 +124,42 @@ def _evidence_error(problem: Problem, log_evidence: float) -> dict[str, float]:
     return {"log_evidence": abs(log_evidence - float(problem.reference["log_evidence"]))}
 
 
-def _at_the_end(
-    axes: dict[str, Any],
-    beliefs: dict[str, list[gf.DenseGaussian]],
-    batch_belief: gf.DenseGaussian,
-    grid: batch.GridPosterior,
-    n: int,
-) -> None:
+class _Scene(NamedTuple):
+    """What the ellipses of one figure are drawn from, and where."""
+
+    axes: dict[str, Any]
+    beliefs: dict[str, list[gf.DenseGaussian]]
+    batch_belief: gf.DenseGaussian
+    grid: batch.GridPosterior
+    points: int
+
+    def backdrop(self, in_view: Sequence[gf.DenseGaussian]) -> panels.Box:
+        """Draw the regions of the true posterior and Laplace's ellipse; the box holds these and what is to be seen."""
+        clouds = [panels.ellipse(b.mean, b.cov) for b in (*in_view, self.batch_belief)]
+        box = panels.around([panels.region(self.grid), *clouds])
+        surface = panels.surface(self.grid, box, self.points)
+        for key in self.beliefs:
+            panels.contours(self.axes[key], *surface)
+            _outline(self.axes[key], self.batch_belief, "laplace")
+        return box
+
+
+def _at_the_end(scene: _Scene) -> None:
     """Draw the final ellipse of each method, with Laplace's, over the regions of the true posterior."""
-    final = {key: path[-1] for key, path in beliefs.items()}
-    clouds = [panels.ellipse(b.mean, b.cov) for b in (final["implicit"], final["exact"], batch_belief)]
-    box = panels.around([panels.region(grid), *clouds])
-    surface = panels.surface(grid, box, n)
+    final = {key: path[-1] for key, path in scene.beliefs.items()}
+    box = scene.backdrop((final["implicit"], final["exact"]))
     for key, belief in final.items():
-        ax, line = axes[key], LINES[key]
-        panels.contours(ax, *surface)
-        _outline(ax, batch_belief, "laplace")
+        ax, line = scene.axes[key], LINES[key]
         _outline(ax, belief, key)
         ax.plot(*belief.mean, "o", color=line.color, ms=4, zorder=7)
-        _frame(ax, box, line.label.split(" (")[0], first=key == "implicit")
-        _warn_if_outside(ax, belief, box)
+        _frame(ax, box, belief, key)
 
 
-def _over_time(
-    axes: dict[str, Any],
-    beliefs: dict[str, list[gf.DenseGaussian]],
-    batch_belief: gf.DenseGaussian,
-    grid: batch.GridPosterior,
-    n: int,
-) -> None:
+def _over_time(scene: _Scene) -> None:
     """Draw the ellipses as they shrink, pale to dark, the last in black, with Laplace's in its colour."""
-    middle = [beliefs[key][t] for key in ("implicit", "exact") for t in SHOWN_AT[2:]]
-    clouds = [panels.ellipse(b.mean, b.cov) for b in (*middle, batch_belief)]
-    box = panels.around([panels.region(grid), *clouds])
-    surface = panels.surface(grid, box, n)
-    for key, path in beliefs.items():
-        ax, line = axes[key], LINES[key]
-        panels.contours(ax, *surface)
-        _outline(ax, batch_belief, "laplace")
+    box = scene.backdrop([scene.beliefs[key][t] for key in ("implicit", "exact") for t in SHOWN_AT[2:]])
+    for key, path in scene.beliefs.items():
+        ax, line = scene.axes[key], LINES[key]
         shades = np.linspace(0.3, 1.0, len(SHOWN_AT) - 1)
         for step, shade in zip(SHOWN_AT[:-1], shades, strict=True):
             ax.plot(*panels.ellipse(path[step].mean, path[step].cov), color=line.color, alpha=shade, lw=1.2)
@@ -168,8 +167,7 @@ def _over_time(
         means = np.array([belief.mean for belief in path]).T
         ax.plot(*means, color=line.color, lw=0.7, alpha=0.8)
         ax.plot(*path[-1].mean, "o", color=BLACK, ms=4, zorder=7)
-        _frame(ax, box, line.label.split(" (")[0], first=key == "implicit")
-        _warn_if_outside(ax, path[-1], box)
+        _frame(ax, box, path[-1], key)
 
 
 def _outline(ax: Any, belief: gf.DenseGaussian, key: str) -> None:
@@ -177,13 +175,15 @@ def _outline(ax: Any, belief: gf.DenseGaussian, key: str) -> None:
     ax.plot(*panels.ellipse(belief.mean, belief.cov), color=line.color, lw=1.8, zorder=line.zorder + 1)
 
 
-def _frame(ax: Any, box: panels.Box, title: str, *, first: bool) -> None:
-    ax.set(xlim=box[:2], ylim=box[2:], title=title, xlabel=r"$\theta_1$")
+def _frame(ax: Any, box: panels.Box, belief: gf.DenseGaussian, key: str) -> None:
+    """Title and limits; if the last belief of the method is not in view, say so."""
+    ax.set(xlim=box[:2], ylim=box[2:], title=LINES[key].label.split(" (")[0], xlabel=r"$\theta_1$")
     ax.grid(visible=False)
-    if first:
+    if key == "implicit":
         ax.set_ylabel(r"$\theta_2$")
     else:
         ax.tick_params(labelleft=False)
+    _warn_if_outside(ax, belief, box)
 
 
 def _warn_if_outside(ax: Any, belief: gf.DenseGaussian, box: panels.Box) -> None:

@@ -10,7 +10,7 @@ from scipy.special import expit
 
 import gaussfold as gf
 from experiments.registry import Context, Result
-from experiments.rvga import settings
+from experiments.rvga import panels, settings
 from experiments.rvga.methods import LOGISTIC, METHODS, history, laplace
 from experiments.rvga.settings import Problem
 from experiments.style import BLACK, LINES, canvas
@@ -53,7 +53,7 @@ def fig11(context: Context) -> Result:
         values = maps[key].reshape(n, n)
         filled = ax.contourf(axis, axis, values, LEVELS, cmap="PuOr_r", norm=norm)
         ax.contour(axis, axis, values, [0.05, 0.5, 0.95], colors=[BLACK], linewidths=[0.7, 1.3, 0.7])
-        _points(ax, problem)
+        panels.classes(ax, problem, ("white", BLACK), (BLACK, BLACK), s=9, linewidths=0.5, alpha=0.7)
         ax.set_title(title, color=LINES[key].color if key in LINES else BLACK, fontweight="bold")
         ax.grid(visible=False)
         ax.set_aspect("equal")
@@ -89,17 +89,3 @@ def _under_the_true_posterior(problem: Problem, X: Array, context: Context) -> A
     chunks = np.array_split(X, max(1, len(X) // 200))
     tracked = context.track(chunks, "average over the true posterior")
     return np.concatenate([expit(rows @ theta.T) @ weight for rows in tracked])
-
-
-def _points(ax: Any, problem: Problem) -> None:
-    for label, marker, face in ((0.0, "o", "white"), (1.0, "^", BLACK)):
-        rows = problem.y == label
-        ax.scatter(
-            *problem.X[rows].T,
-            s=9,
-            marker=marker,
-            facecolors=face,
-            edgecolors=BLACK,
-            linewidths=0.5,
-            alpha=0.7,
-        )

@@ -145,9 +145,9 @@ def test_a_class_that_fails_late_leaves_the_first_as_it_was(monkeypatch):
     y = labels("classes", X)
     model = clone(MODELS["classes"]).fit(X[:30], y[:30])
     state = model.state()
-    from gaussfold.estimators import _base
+    from gaussfold.estimators import streaming
 
-    real, calls = _base.fold, []
+    real, calls = streaming.fold, []
 
     def failing(*args, **kwargs):
         calls.append(1)
@@ -155,7 +155,7 @@ def test_a_class_that_fails_late_leaves_the_first_as_it_was(monkeypatch):
             raise ValueError("out of luck")
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(_base, "fold", failing)
+    monkeypatch.setattr(streaming, "fold", failing)
     with pytest.raises(ValueError, match="out of luck"):
         model.partial_fit(X[30:], y[30:])
     after = model.state()

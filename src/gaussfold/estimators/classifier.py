@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import ClassifierMixin
 
+from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.estimators import labels, mixtures
-from gaussfold.estimators._base import StreamingEstimator
+from gaussfold.estimators.documented import documented
+from gaussfold.estimators.parameters import RandomState, StreamingParameters, keep
+from gaussfold.estimators.streaming import StreamingEstimator
 from gaussfold.folding import FoldResult
 from gaussfold.likelihoods import Bernoulli
+from gaussfold.likelihoods.bernoulli import Expectation, Link
 from gaussfold.protocols import Likelihood
+from gaussfold.rules.at import At
+from gaussfold.rules.base import StreamRule
 from gaussfold.types import Array, ArrayLike, Moments
 
 
+@documented(StreamingParameters)
 class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[misc]
     """Bayesian logistic or probit regression, folded forward one row at a time.
 
@@ -28,52 +35,25 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
 
     Parameters
     ----------
-    covariance : {"full", "lowrank", "diagonal"}, default="full"
-        Shape of the posterior covariance. "lowrank": the precision is low rank plus diagonal, for more features
-        than a covariance matrix has room for. "diagonal": one variance per weight, for sparse rows of any width, in
-        time proportional to their nonzero entries.
-    rank : int, default=10
-        Rank of ``covariance="lowrank"``.
+    %(covariance)s
+    %(rank)s
     link : {"logit", "probit"}, default="logit"
         The function g: logistic, or the normal distribution function.
-    rule : str or rule object, default=None
-        Which Gaussian stands in for a row's likelihood: "vi" (None; "newton" for
-        ``covariance="diagonal"``), "newton", "taylor", "ep", "pl",
-        "quadratic"; see `gaussfold.rules`.
-    at : {"posterior", "prior", "extragradient"}, default="posterior"
-        Which belief the rule looks at: after the row (implicit), before it, or a trial step.
-    coupling : {"marginal", "joint"} or object of `gaussfold.beliefs`, default="marginal"
-        For ``covariance="diagonal"``: whether each weight looks at a row with the others integrated out
-        (sparse-online §3), or all share one site whose diagonal is kept.
-    prior_std : float, array of shape (n_features,) or "auto", default=1.0
-        Standard deviation of each weight before any data, > 0. "auto" (for ``covariance="diagonal"``): eight
-        priors from 1/16 to 8 side by side, mixed by how well they predict.
-    prior_mean : float or array of shape (n_features,), default=0.0
-        Mean of each weight before any data. A single number is the intercept's mean too.
-    forgetting : float, default=1.0
-        In (0, 1]. Before each learned row the belief relaxes towards the prior by this factor; 0.999
-        remembers about 1000 rows. It never becomes wider than the prior.
-    fit_intercept : bool, default=True
-        Whether to add a constant feature; its weight is the last one of ``posterior_``.
-    random_state : int, RandomState, Generator or None, default=None
-        For the sampling methods. Learning is deterministic.
-    intercept_std : float, default=None
-        Standard deviation of the intercept before any data. None: ``prior_std`` if that is one number,
-        else 1. A large number (300) lets the data alone decide.
-    drift_std : float, default=0.0
-        The alternative to forgetting: before each learned row every weight takes a random step of this
-        standard deviation.
-    tick : {"observation", "clock"}, default="observation"
-        Whether forgetting or drift set in before each learned row, or only when `forget` is called.
+    %(rule)s
+    %(at)s
+    %(coupling)s
+    %(prior_std)s
+    %(prior_mean)s
+    %(forgetting)s
+    %(fit_intercept)s
+    %(random_state)s
+    %(intercept_std)s
+    %(drift_std)s
+    %(tick)s
     expectation : {"quadrature", "probit"}, default="quadrature"
         How the logistic function is integrated: to rounding error, or by the closed form of rvga (58).
-    block_size : int, default=None
-        Rows per block inside `fold`. It changes the speed, not the result; except that a low-rank posterior is
-        projected once per block, so there it is part of the method (default: ``rank``, at most 32).
-    second_look : int, default=0
-        Keep so many rows after they were learned and visit each once more before it is let go: closer to the batch
-        optimum (about four times with twice as many rows as weights), for twice the work. Not with forgetting,
-        drift or refine.
+    %(block_size)s
+    %(second_look)s
 
     Attributes
     ----------
@@ -85,14 +65,10 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
         The same for the intercept.
     posterior_ : belief, or list of beliefs for more than two classes
         The belief itself, the intercept's weight last.
-    progressive_log_loss_ : float
-        Mean log loss of predicting each row before learning it, so far.
-    n_observations_ : int
-        Number of rows learned.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Names of the columns, if X was a dataframe whose names are all strings.
+    %(progressive_log_loss_)s
+    %(n_observations_)s
+    %(n_features_in_)s
+    %(feature_names_in_)s
 
     See Also
     --------
@@ -129,44 +105,30 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
     """
 
     classes_: np.ndarray
+    link: Link
+    expectation: Expectation
 
-    def __init__(
+    def __init__(  # scikit-learn reads it: see `keep`
         self,
         covariance: str = "full",
         rank: int = 10,
-        link: str = "logit",
-        rule: Any = None,
-        at: str = "posterior",
-        coupling: str = "marginal",
-        prior_std: Any = 1.0,
-        prior_mean: Any = 0.0,
+        link: Link = "logit",
+        rule: str | StreamRule | None = None,
+        at: str | At = "posterior",
+        coupling: str | Coupling = "marginal",
+        prior_std: ArrayLike = 1.0,
+        prior_mean: ArrayLike = 0.0,
         forgetting: float = 1.0,
         fit_intercept: bool = True,
-        random_state: Any = None,
+        random_state: RandomState = None,
         intercept_std: float | None = None,
         drift_std: float = 0.0,
         tick: str = "observation",
-        expectation: str = "quadrature",
+        expectation: Expectation = "quadrature",
         block_size: int | None = None,
         second_look: int = 0,
     ) -> None:
-        self.covariance = covariance
-        self.rank = rank
-        self.link = link
-        self.rule = rule
-        self.at = at
-        self.coupling = coupling
-        self.prior_std = prior_std
-        self.prior_mean = prior_mean
-        self.forgetting = forgetting
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.intercept_std = intercept_std
-        self.drift_std = drift_std
-        self.tick = tick
-        self.expectation = expectation
-        self.block_size = block_size
-        self.second_look = second_look
+        keep(self, locals())
 
     def partial_fit(  # type: ignore[override] # scikit-learn's order: classes before sample_weight
         self, X: ArrayLike, y: ArrayLike, classes: ArrayLike = None, sample_weight: ArrayLike = None
@@ -222,7 +184,7 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
         std = np.sqrt([mixtures.conditional_mean(self._likelihood, moments).variance for moments in latent]).T
         return np.repeat(std, 2, axis=1) if len(latent) == 1 else std
 
-    def sample_proba(self, X: ArrayLike, n_samples: int = 1, rng: Any = None) -> Array:
+    def sample_proba(self, X: ArrayLike, n_samples: int = 1, rng: RandomState = None) -> Array:
         """Draw weights from the posterior and return the probabilities they give: Thompson sampling.
 
         One draw of the weights serves all rows. ``rng=None`` uses and advances the model's own generator.
@@ -239,11 +201,11 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
         return np.asarray(np.exp(log_p - logsumexp(log_p, axis=2, keepdims=True)))
 
     def _resolve_likelihood(self) -> Likelihood:
-        return Bernoulli(self.link, self.expectation)  # type: ignore[arg-type]
+        return Bernoulli(self.link, self.expectation)
 
     def _targets(self, y: ArrayLike, n_rows: int, classes: ArrayLike = None) -> list[Array]:
         found = labels.read(y, n_rows, type(self).__name__)
-        if not hasattr(self, "classes_"):
+        if not self._beliefs:
             self.classes_ = labels.find_classes(found, classes)
         elif classes is not None and not np.array_equal(labels.find_classes(found, classes), self.classes_):
             msg = (
@@ -257,9 +219,9 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
         missing = np.isnan(codes)
         return [np.where(missing, np.nan, codes == k) for k in range(len(self.classes_))]
 
-    def _score(self, results: list[FoldResult], targets: list[Array], learned: np.ndarray, weight: Array) -> Array:
+    def _score(self, results: list[FoldResult], targets: list[Array], learned: np.ndarray, weight: Array) -> Array:  # noqa: ARG002 - weight is the regressor's
         if len(results) == 1:
-            return super()._score(results, targets, learned, weight)
+            return np.asarray(results[0].log_predictive[learned])
         latent = [Moments(result.mean[learned], result.variance[learned]) for result in results]
         own = np.argmax(np.stack(targets, axis=1)[learned], axis=1)
         return np.take_along_axis(self._normalised(latent), own[:, None], axis=1)[:, 0]
@@ -269,5 +231,5 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
         log_p = np.stack([mixtures.log_predictive(self._likelihood, 1.0, moments) for moments in latent], axis=1)
         return np.asarray(log_p - logsumexp(log_p, axis=1, keepdims=True))
 
-    def _per_output(self, values: Array) -> Any:
+    def _per_output(self, values: Array) -> Array:
         return values

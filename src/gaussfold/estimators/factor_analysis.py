@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import validate_data
 
 from gaussfold import checks
 from gaussfold.estimators import settings
+from gaussfold.estimators.frames import names_of
+from gaussfold.estimators.parameters import RandomState, keep
 from gaussfold.factors.gradient import OPTIMIZERS, GradientAscent
 from gaussfold.factors.model import FactorStream, posterior
 from gaussfold.factors.online_em import OnlineEM
@@ -82,7 +85,27 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     [[1.  0.7 0.3]]
     """
 
-    def __init__(
+    n_components: int
+    method: str
+    inner_loops: int
+    ppca: bool
+    projection: str
+    block_size: int | None
+    step: str
+    optimizer: object
+    learning_rate: float
+    warm_up: int | None
+    center: bool
+    start: ArrayLike
+    start_noise: ArrayLike
+    prior_count: int
+    average_from: int | None
+    random_state: RandomState
+    n_features_in_: int
+    _stream: FactorStream | None = None
+    _settled: FactorStream | None = None
+
+    def __init__(  # scikit-learn reads it: see `keep`
         self,
         n_components: int = 2,
         method: str = "recursive-em",
@@ -92,7 +115,7 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         projection: str = "eigen",
         block_size: int | None = None,
         step: str = "power",
-        optimizer: Any = "sgd",
+        optimizer: object = "sgd",
         learning_rate: float = 1e-3,
         warm_up: int | None = None,
         center: bool = True,
@@ -100,41 +123,24 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         start_noise: ArrayLike = None,
         prior_count: int = 1,
         average_from: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
-        self.n_components = n_components
-        self.method = method
-        self.inner_loops = inner_loops
-        self.ppca = ppca
-        self.projection = projection
-        self.block_size = block_size
-        self.step = step
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.warm_up = warm_up
-        self.center = center
-        self.start = start
-        self.start_noise = start_noise
-        self.prior_count = prior_count
-        self.average_from = average_from
-        self.random_state = random_state
+        keep(self, locals())
 
-    def fit(self, X: ArrayLike, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn's signature
+    def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002 - scikit-learn's signature
         """Forget everything, then learn from these rows in one pass."""
         rows = validate_data(self, X, dtype=np.float64, ensure_min_samples=1)
         stream = self._new(rows.shape[1])
         self._learn(stream, rows)
         return self
 
-    def partial_fit(self, X: ArrayLike, y: Any = None) -> Self:  # noqa: ARG002 - scikit-learn's signature
+    def partial_fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002 - scikit-learn's signature
         """Learn from more rows; however the stream is cut into calls, the model is the same."""
-        first = not hasattr(self, "_stream")
-        rows = validate_data(self, X, dtype=np.float64, reset=first)
-        if first:
-            stream = self._new(rows.shape[1])
-        else:
-            stream = self._new(rows.shape[1], self._stream.F)
-            stream.restore(self._stream.state())
+        before = self._stream
+        rows = validate_data(self, X, dtype=np.float64, reset=before is None)
+        stream = self._new(rows.shape[1], None if before is None else before.F)
+        if before is not None:
+            stream.restore(before.state())
         self._learn(stream, rows)
         return self
 
@@ -157,7 +163,7 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         log_det = float(np.log(model.psi).sum()) - float(np.linalg.slogdet(sigma)[1])
         return np.asarray(-0.5 * (square + log_det + rows.shape[1] * math.log(2.0 * math.pi)))
 
-    def score(self, X: ArrayLike, y: Any = None) -> float:  # noqa: ARG002 - scikit-learn's signature
+    def score(self, X: ArrayLike, y: object = None) -> float:  # noqa: ARG002 - scikit-learn's signature
         """Mean log density of the rows."""
         return float(self.score_samples(X).mean())
 
@@ -196,19 +202,22 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything that was learned, and parameters that are arrays, as plain named arrays."""
-        check_is_fitted(self)
-        arrays = {f"stream.{name}": np.asarray(value) for name, value in self._stream.state().items()}
-        given = {name: getattr(self, name) for name in ("start", "start_noise")}
+        arrays = {f"stream.{name}": np.asarray(value) for name, value in self._fitted().state().items()}
+        given = {"start": self.start, "start_noise": self.start_noise}
         return arrays | {f"parameter.{k}": np.asarray(v, dtype=np.float64) for k, v in given.items() if v is not None}
 
-    def store_header(self) -> dict[str, Any]:
+    def store_header(self) -> dict[str, object]:
         """Parameters and names, as JSON can hold them."""
-        check_is_fitted(self)
+        self._fitted()
         values = {k: v for k, v in self.get_params(deep=False).items() if k not in ("start", "start_noise")}
         values["optimizer"] = encode(self.optimizer)
         values["random_state"] = encode_rng(self.random_state)
-        names = self.feature_names_in_.tolist() if hasattr(self, "feature_names_in_") else None
-        return {"parameters": values, "n_features": int(self.n_features_in_), "feature_names": names}
+        names = names_of(self)
+        return {
+            "parameters": values,
+            "n_features": int(self.n_features_in_),
+            "feature_names": None if names is None else names.tolist(),
+        }
 
     @classmethod
     def from_store(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
@@ -218,30 +227,32 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         values["optimizer"] = decode(values["optimizer"], "optimizer")
         for name in ("start", "start_noise"):
             values[name] = arrays.get(f"parameter.{name}")
-        model = cls(**values)
-        model.n_features_in_ = header["n_features"]
+        self = cls(**values)
+        self.n_features_in_ = header["n_features"]
         if header["feature_names"] is not None:
-            model.feature_names_in_ = np.array(header["feature_names"], dtype=object)
+            self.feature_names_in_ = np.array(header["feature_names"], dtype=object)
         state = {name.removeprefix("stream."): array for name, array in arrays.items() if name.startswith("stream.")}
-        model._stream = model._new(model.n_features_in_, state["F"])
-        model._stream.restore(state)
-        model._settled = None
-        return model
+        self._stream = self._new(self.n_features_in_, state["F"])
+        self._stream.restore(state)
+        return self
 
     @property
     def _n_features_out(self) -> int:
         return int(self.n_components)
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_stream")
+        return self._stream is not None
 
-    _stream: FactorStream
-    _settled: FactorStream | None
+    def _fitted(self) -> FactorStream:
+        if self._stream is None:
+            msg = "this StreamingFactorAnalysis has seen no rows; call fit or partial_fit first"
+            raise NotFittedError(msg)
+        return self._stream
 
     def _model(self) -> FactorStream:
-        check_is_fitted(self)
+        stream = self._fitted()
         if self._settled is None:
-            self._settled = self._stream.settled()
+            self._settled = stream.settled()
         return self._settled
 
     def _learn(self, stream: FactorStream, rows: Array) -> None:
@@ -263,6 +274,7 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         self._stream, self._settled = stream, None
 
     def _new(self, dim: int, start: Array | None = None) -> FactorStream:
+        """A stream that has seen nothing, by the parameters, all of them checked."""
         rank = checks.whole("n_components", self.n_components)
         if rank > dim:
             msg = f"n_components={rank}: more factors than the {dim} features; 1 to {dim} are allowed"
@@ -271,38 +283,64 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         checks.one_of("projection", self.projection, tuple(PROJECTIONS))
         checks.one_of("step", self.step, ("power", "average"))
         warm_up = 100 if self.warm_up is None else checks.whole("warm_up", self.warm_up, least=0)
-        block = None if self.block_size is None else checks.whole("block_size", self.block_size)
+        if self.block_size is not None:
+            checks.whole("block_size", self.block_size)
         given = _given("start", self.start, (dim, rank))
         noise = _given("start_noise", self.start_noise, (dim,))
-        if noise is not None and not (noise > 0.0).all():
-            msg = f"start_noise: entry {int(np.argmin(noise))} is {noise.min()}; numbers > 0 are allowed"
-            raise ValueError(msg)
-        shared: dict[str, Any] = {
-            "center": checks.flag("center", self.center),
-            "isotropic": checks.flag("ppca", self.ppca),
-            "start": given if start is None else start,
-            "rng": settings.generator(self.random_state),
-        }
+        if noise is not None:
+            checks.positive_entries("start_noise", noise)
+        shared = _Shared(
+            warm_up=warm_up,
+            center=checks.flag("center", self.center),
+            isotropic=checks.flag("ppca", self.ppca),
+            start=given if start is None else start,
+            rng=settings.generator(self.random_state),
+        )
         if self.method == "recursive-em":
-            options: dict[str, Any] = {
-                "projection": self.projection,
-                "inner_loops": checks.whole("inner_loops", self.inner_loops),
-                "block_size": 32 if block is None else block,
-            }
-            return RecursiveFactors(dim, rank, warm_up=warm_up, start_psi=noise, **options, **shared)
+            return self._recursive(dim, rank, noise, shared)
         if self.method == "online-em":
-            averaging: dict[str, Any] = {"averaging": self.step == "power", "average_from": self.average_from}
-            if block is None:
-                block = 1 if self.step == "average" or given is not None else max(100, dim)
-            averaging["block_size"] = block
-            count = checks.whole("prior_count", self.prior_count, least=0)
-            return OnlineEM(
-                dim, rank, step=self.step, warm_up=warm_up, prior_count=count, start_psi=noise, **averaging, **shared
-            )
-        optimizer = self.optimizer
-        if isinstance(optimizer, str):
-            optimizer = type(OPTIMIZERS.resolve(optimizer))(checks.positive("learning_rate", self.learning_rate))
-        return GradientAscent(dim, rank, optimizer=optimizer, warm_up=warm_up, **shared)
+            return self._online(dim, rank, noise, shared)
+        return GradientAscent(dim, rank, optimizer=self._optimizer(), **shared)
+
+    def _recursive(self, dim: int, rank: int, noise: Array | None, shared: _Shared) -> FactorStream:
+        return RecursiveFactors(
+            dim,
+            rank,
+            projection=self.projection,
+            inner_loops=checks.whole("inner_loops", self.inner_loops),
+            block_size=self.block_size or 32,
+            start_psi=noise,
+            **shared,
+        )
+
+    def _online(self, dim: int, rank: int, noise: Array | None, shared: _Shared) -> FactorStream:
+        default_block = 1 if self.step == "average" or self.start is not None else max(100, dim)
+        return OnlineEM(
+            dim,
+            rank,
+            step=self.step,
+            averaging=self.step == "power",
+            average_from=self.average_from,
+            block_size=self.block_size or default_block,
+            prior_count=checks.whole("prior_count", self.prior_count, least=0),
+            start_psi=noise,
+            **shared,
+        )
+
+    def _optimizer(self) -> object:
+        if not isinstance(self.optimizer, str):
+            return self.optimizer
+        return type(OPTIMIZERS.resolve(self.optimizer))(checks.positive("learning_rate", self.learning_rate))
+
+
+class _Shared(TypedDict):
+    """What every method is told."""
+
+    warm_up: int
+    center: bool
+    isotropic: bool
+    start: Array | None
+    rng: np.random.Generator
 
 
 def _given(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array | None:

@@ -7,13 +7,26 @@ not by its code: which frames that knows depends on its version.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Protocol
 
 import narwhals as nw
 import numpy as np
 from sklearn.utils.validation import check_array
 
 from gaussfold.types import ArrayLike
+
+
+class Features(Protocol):
+    """What a model keeps of the columns it was shown first, by scikit-learn's convention."""
+
+    n_features_in_: int
+    feature_names_in_: np.ndarray
+    """Absent, rather than None, where the columns had no names: see `names_of`."""
+
+
+def names_of(model: object) -> np.ndarray | None:
+    """Names of the columns that a model was shown first, if they had any."""
+    return vars(model).get("feature_names_in_")
 
 
 def is_frame(X: ArrayLike) -> bool:
@@ -28,7 +41,7 @@ def is_frame(X: ArrayLike) -> bool:
     return bool(nw.dependencies.is_into_dataframe(X))
 
 
-def read(model: Any, X: ArrayLike, *, reset: bool) -> Any:
+def read(model: Features, X: ArrayLike, *, reset: bool) -> ArrayLike:
     """Turn a frame into doubles (CSR if it is sparse throughout); set or check the names and the width."""
     native = X.to_native() if isinstance(X, nw.DataFrame) else X
     names = _names(native)
@@ -45,7 +58,7 @@ def read(model: Any, X: ArrayLike, *, reset: bool) -> Any:
     return array
 
 
-def _names(native: Any) -> np.ndarray | None:
+def _names(native: ArrayLike) -> np.ndarray | None:
     """Names of the columns, or None unless they are strings."""
     if nw.dependencies.is_pandas_dataframe(native) and not native.columns.is_unique:
         name = native.columns[native.columns.duplicated()][0]
@@ -60,8 +73,8 @@ def _names(native: Any) -> np.ndarray | None:
     return np.array(names, dtype=object) if all(text) and names else None
 
 
-def _check_names(model: Any, names: np.ndarray | None, *, reset: bool) -> None:
-    known = getattr(model, "feature_names_in_", None)
+def _check_names(model: Features, names: np.ndarray | None, *, reset: bool) -> None:
+    known = names_of(model)
     if reset:
         if names is not None:
             model.feature_names_in_ = names
@@ -96,7 +109,7 @@ def _difference(known: list[str], names: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _numbers(model: Any, native: Any) -> Any:
+def _numbers(model: Features, native: ArrayLike) -> ArrayLike:
     frame = nw.from_native(native, eager_only=True)
     # pandas may be sparse throughout, which scikit-learn turns into CSR
     source = native if nw.dependencies.is_pandas_dataframe(native) else frame.to_numpy()

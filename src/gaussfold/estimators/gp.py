@@ -12,27 +12,53 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gaussfold.estimators.documented import documented
+from gaussfold.estimators.frames import names_of
+from gaussfold.estimators.parameters import RandomState, keep
 from gaussfold.gp import Covariance, GaussianProcess, Matern32
 from gaussfold.likelihoods import Bernoulli, Gaussian, StudentT
+from gaussfold.likelihoods.bernoulli import Link
+from gaussfold.protocols import Likelihood, Rule
 from gaussfold.registry import decode, encode
 from gaussfold.store.codecs import decode_labels, decode_rng, encode_labels, encode_rng
 from gaussfold.types import Array, ArrayLike
 
 
-class _GPEstimator(BaseEstimator):  # type: ignore[misc]
-    """What both share: building, learning, storing."""
+class _GPEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+    """What both share: building, learning, storing.
 
+    Parameters
+    ----------
+    covariance : Covariance, default=None
+        Where learning starts; None is ``Matern32(1.0, 1.0)``.
+    learn_hyperparameters : bool, default=True
+        Whether to learn the hyperparameters of covariance and likelihood (and the inducing inputs).
+    learning_steps : int, default=20
+        Most steps of the optimiser.
+    random_state : int or Generator, default=None
+        For the choice of inducing inputs.
+    """
+
+    covariance: Covariance | None
+    rule: str | Rule
+    curvature: object
+    structure: str
+    inducing: ArrayLike
+    damping: float
+    max_iter: int
+    tol: float
+    learn_hyperparameters: bool
+    learning_steps: int
+    random_state: RandomState
+    n_features_in_: int
     _models: list[GaussianProcess]
 
-    def _process(self, likelihood: Any) -> GaussianProcess:
+    def _fitted_process(self, likelihood: Likelihood, X: Array, y: Array) -> GaussianProcess:
         covariance = Matern32() if self.covariance is None else self.covariance
-        return GaussianProcess(
+        model = GaussianProcess(
             covariance, likelihood, self.rule, self.curvature, self.structure, inducing=self.inducing,
             damping=self.damping, max_iter=self.max_iter, tol=self.tol, random_state=self.random_state, verbose=False,
-        )  # fmt: skip
-
-    def _fitted_process(self, likelihood: Any, X: Array, y: Array) -> GaussianProcess:
-        model = self._process(likelihood).fit(X, y)
+        ).fit(X, y)  # fmt: skip
         if self.learn_hyperparameters:
             model.learn_hyperparameters(max_iter=self.learning_steps)
         return model
@@ -55,24 +81,25 @@ class _GPEstimator(BaseEstimator):  # type: ignore[misc]
             arrays["parameter.inducing"] = np.asarray(self.inducing, dtype=np.float64)
         return arrays
 
-    def store_header(self) -> dict[str, Any]:
+    def store_header(self) -> dict[str, object]:
         """Parameters and every model's description."""
         values = self.get_params(deep=False)
         values.pop("random_state")
         if np.ndim(values["inducing"]):
             values.pop("inducing")
         values = {name: encode(value) for name, value in values.items()}
+        names = names_of(self)
         described = {
             "parameters": values,
             "random_state": encode_rng(self.random_state),
             "n_features": int(self.n_features_in_),
             "models": [model.store_header() for model in self._models],
         }
-        if hasattr(self, "feature_names_in_"):
-            described["feature_names"] = self.feature_names_in_.tolist()
+        if names is not None:
+            described["feature_names"] = names.tolist()
         return described | self._more()
 
-    def _more(self) -> dict[str, Any]:
+    def _more(self) -> dict[str, object]:
         return {}
 
     @classmethod
@@ -82,40 +109,42 @@ class _GPEstimator(BaseEstimator):  # type: ignore[misc]
         values |= {name: decode(values[name], name) for name in ("covariance", "rule", "curvature")}
         if "parameter.inducing" in arrays:
             values["inducing"] = arrays["parameter.inducing"]
-        model = cls(**values, random_state=decode_rng(described["random_state"]))
-        model.n_features_in_ = described["n_features"]
+        self = cls(**values, random_state=decode_rng(described["random_state"]))
+        self.n_features_in_ = described["n_features"]
         if "feature_names" in described:
-            model.feature_names_in_ = np.array(described["feature_names"], dtype=object)
-        model._models = []
+            self.feature_names_in_ = np.array(described["feature_names"], dtype=object)
+        self._models = []
         for i, header in enumerate(described["models"]):
             prefix = f"gp{i}."
             mine = {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)}
-            model._models.append(GaussianProcess.from_store(header, mine))
-        model._restore(described)
-        model._count()
-        return model
+            self._models.append(GaussianProcess.from_store(header, mine))
+        self._restore(described)
+        self._count()
+        return self
 
     def _restore(self, described: dict[str, Any]) -> None:
         """Whatever `_more` added."""
 
 
-class GPClassifier(ClassifierMixin, _GPEstimator):  # type: ignore[misc]
+@documented(GaussianProcess, _GPEstimator)
+class GPClassifier(ClassifierMixin, _GPEstimator):  # type: ignore[misc] # scikit-learn has no types
     """Gaussian-process classification; more than two classes one against the rest.
 
     Parameters
     ----------
-    covariance : Covariance, default=None
-        Where learning starts; None is ``Matern32(1.0, 1.0)``.
+    %(covariance)s
     link : {"logit", "probit"}, default="logit"
         From the latent function to the probability.
-    rule, curvature, structure, inducing, damping, max_iter, tol
-        As in `gaussfold.gp.GaussianProcess`.
-    learn_hyperparameters : bool, default=True
-        Whether to learn the covariance's hyperparameters (and inducing inputs).
-    learning_steps : int, default=20
-        Most steps of the optimiser.
-    random_state : int or Generator, default=None
-        For the choice of inducing inputs.
+    %(rule)s
+    %(curvature)s
+    %(structure)s
+    %(inducing)s
+    %(damping)s
+    %(max_iter)s
+    %(tol)s
+    %(learn_hyperparameters)s
+    %(learning_steps)s
+    %(random_state)s
 
     Attributes
     ----------
@@ -133,34 +162,25 @@ class GPClassifier(ClassifierMixin, _GPEstimator):  # type: ignore[misc]
     array(['in', 'out'], dtype='<U3')
     """
 
-    def __init__(
+    link: Link
+
+    def __init__(  # scikit-learn reads it: see `keep`
         self,
         covariance: Covariance | None = None,
-        link: str = "logit",
-        rule: Any = "vi",
-        curvature: Any = "exact",
+        link: Link = "logit",
+        rule: str | Rule = "vi",
+        curvature: object = "exact",
         structure: str = "dense",
         *,
-        inducing: Any = None,
+        inducing: ArrayLike = None,
         damping: float = 1.0,
         max_iter: int = 100,
         tol: float = 1e-6,
         learn_hyperparameters: bool = True,
         learning_steps: int = 20,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
-        self.covariance = covariance
-        self.link = link
-        self.rule = rule
-        self.curvature = curvature
-        self.structure = structure
-        self.inducing = inducing
-        self.damping = damping
-        self.max_iter = max_iter
-        self.tol = tol
-        self.learn_hyperparameters = learn_hyperparameters
-        self.learning_steps = learning_steps
-        self.random_state = random_state
+        keep(self, locals())
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from all rows."""
@@ -171,8 +191,7 @@ class GPClassifier(ClassifierMixin, _GPEstimator):  # type: ignore[misc]
             msg = f"y has one class only ({classes[0]!r}): GPClassifier needs at least two classes"
             raise ValueError(msg)
         targets = [codes == 1] if len(classes) == 2 else [codes == k for k in range(len(classes))]
-        link: Any = self.link
-        self._models = [self._fitted_process(Bernoulli(link), X, t.astype(np.float64)) for t in targets]
+        self._models = [self._fitted_process(Bernoulli(self.link), X, t.astype(np.float64)) for t in targets]
         self.classes_ = classes
         self._count()
         return self
@@ -197,35 +216,39 @@ class GPClassifier(ClassifierMixin, _GPEstimator):  # type: ignore[misc]
         best = np.argmax(self.predict_proba(X), axis=1)
         return np.asarray(self.classes_[best])
 
-    def _more(self) -> dict[str, Any]:
+    def _more(self) -> dict[str, object]:
         return {"classes": encode_labels(self.classes_)}
 
     def _restore(self, described: dict[str, Any]) -> None:
         self.classes_ = decode_labels(described["classes"])
 
 
-class GPRegressor(RegressorMixin, _GPEstimator):  # type: ignore[misc]
+@documented(GaussianProcess, _GPEstimator)
+class GPRegressor(RegressorMixin, _GPEstimator):  # type: ignore[misc] # scikit-learn has no types
     """Gaussian-process regression with normal or Student-t noise.
 
     Parameters
     ----------
-    covariance : Covariance, default=None
-        Where learning starts, for targets scaled to unit variance; None is ``Matern32(1.0, 1.0)``.
+    %(covariance)s
+        For targets scaled to unit variance.
     noise_std : float, default=0.5
         Standard deviation of the noise (its scale, for Student-t), on the scale of the scaled targets; where learning
         starts.
     df : float, default=None
         A number gives the noise a Student-t distribution with so many degrees of freedom.
+    %(rule)s
+    %(curvature)s
+    %(structure)s
     normalize_y : bool, default=True
         Whether to centre the targets and scale them to unit variance inside.
-    rule, curvature, structure, inducing, damping, max_iter, tol
-        As in `gaussfold.gp.GaussianProcess`.
-    learn_hyperparameters : bool, default=True
-        Whether to learn hyperparameters, noise included (and inducing inputs).
+    %(inducing)s
+    %(damping)s
+    %(max_iter)s
+    %(tol)s
+    %(learn_hyperparameters)s
     learning_steps : int, default=50
         Most steps of the optimiser.
-    random_state : int or Generator, default=None
-        For the choice of inducing inputs.
+    %(random_state)s
 
     Examples
     --------
@@ -236,38 +259,29 @@ class GPRegressor(RegressorMixin, _GPEstimator):  # type: ignore[misc]
     True
     """
 
-    def __init__(
+    noise_std: float
+    df: float | None
+    normalize_y: bool
+
+    def __init__(  # scikit-learn reads it: see `keep`
         self,
         covariance: Covariance | None = None,
         noise_std: float = 0.5,
         df: float | None = None,
-        rule: Any = "vi",
-        curvature: Any = "exact",
+        rule: str | Rule = "vi",
+        curvature: object = "exact",
         structure: str = "dense",
         *,
         normalize_y: bool = True,
-        inducing: Any = None,
+        inducing: ArrayLike = None,
         damping: float = 1.0,
         max_iter: int = 100,
         tol: float = 1e-6,
         learn_hyperparameters: bool = True,
         learning_steps: int = 50,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
-        self.covariance = covariance
-        self.noise_std = noise_std
-        self.df = df
-        self.rule = rule
-        self.curvature = curvature
-        self.structure = structure
-        self.normalize_y = normalize_y
-        self.inducing = inducing
-        self.damping = damping
-        self.max_iter = max_iter
-        self.tol = tol
-        self.learn_hyperparameters = learn_hyperparameters
-        self.learning_steps = learning_steps
-        self.random_state = random_state
+        keep(self, locals())
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from all rows."""
@@ -287,7 +301,7 @@ class GPRegressor(RegressorMixin, _GPEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self._models[0]
 
-    def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Mean of y (and its standard deviation, noise included)."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
@@ -295,7 +309,7 @@ class GPRegressor(RegressorMixin, _GPEstimator):  # type: ignore[misc]
         mean = self._offset + self._scale * mean
         return (mean, self._scale * std) if return_std else mean
 
-    def _more(self) -> dict[str, Any]:
+    def _more(self) -> dict[str, object]:
         return {"scaling": [self._offset, self._scale]}
 
     def _restore(self, described: dict[str, Any]) -> None:

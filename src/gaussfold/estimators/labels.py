@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -34,11 +33,7 @@ def read(y: ArrayLike, n_rows: int, owner: str) -> Labels:
     """Read labels of whatever type, telling missing ones (None, NaN, NA) from the others."""
     y = column(y, n_rows, owner)
     if y.dtype.kind == "f":
-        infinite = np.isinf(y)
-        if infinite.any():
-            row = int(np.argmax(infinite))
-            msg = f"y contains infinity at row {row}; {_REMEDY}"
-            raise ValueError(msg)
+        _check_no_infinity(y, np.arange(n_rows))
         labelled = ~np.isnan(y)
         return Labels(y[labelled], labelled)
     if y.dtype.kind in "biuU":
@@ -140,25 +135,38 @@ def _check_soft(labels: Labels) -> None:
 def _unboxed(y: np.ndarray, labelled: np.ndarray) -> np.ndarray:
     """Turn Python objects into an array of their own kind; mixing text and numbers is an error."""
     values = y[labelled]
-    kinds = np.array([_kind(value) for value in values])
     if len(values) == 0:
         return np.empty(0)
-    wrong = kinds == "other"
-    if wrong.any() or len({"number" if kind == "bool" else kind for kind in kinds}) > 1:
-        first = int(np.argmax(wrong)) if wrong.any() else int(np.argmax(kinds != kinds[0]))
-        row = int(np.flatnonzero(labelled)[first])
-        problem = "mixes text and numbers" if not wrong.any() else f"holds a {type(values[first]).__name__}"
-        msg = f"Unknown label type: y {problem}, first at row {row} ({values[first]!r}); {_REMEDY}"
-        raise ValueError(msg)
+    _check_one_kind(values, labelled)
     array = np.array(values.tolist())
-    if array.dtype.kind == "f" and np.isinf(array).any():
-        row = int(np.flatnonzero(labelled)[int(np.argmax(np.isinf(array)))])
-        msg = f"y contains infinity at row {row}; {_REMEDY}"
-        raise ValueError(msg)
+    if array.dtype.kind == "f":
+        _check_no_infinity(array, np.flatnonzero(labelled))
     return array
 
 
-def _kind(value: Any) -> str:
+def _check_one_kind(values: np.ndarray, labelled: np.ndarray) -> None:
+    """All text or all numbers (booleans are numbers)."""
+    kinds = np.array([_kind(value) for value in values])
+    wrong = kinds == "other"
+    if wrong.any():
+        first, problem = int(np.argmax(wrong)), f"holds a {type(values[int(np.argmax(wrong))]).__name__}"
+    elif len({"number" if kind == "bool" else kind for kind in kinds}) > 1:
+        first, problem = int(np.argmax(kinds != kinds[0])), "mixes text and numbers"
+    else:
+        return
+    row = int(np.flatnonzero(labelled)[first])
+    msg = f"Unknown label type: y {problem}, first at row {row} ({values[first]!r}); {_REMEDY}"
+    raise ValueError(msg)
+
+
+def _check_no_infinity(values: np.ndarray, rows: np.ndarray) -> None:
+    infinite = np.isinf(values)
+    if infinite.any():
+        msg = f"y contains infinity at row {int(rows[np.argmax(infinite)])}; {_REMEDY}"
+        raise ValueError(msg)
+
+
+def _kind(value: object) -> str:
     if isinstance(value, str):
         return "text"
     if isinstance(value, bool | np.bool_):
@@ -166,7 +174,7 @@ def _kind(value: Any) -> str:
     return "number" if isinstance(value, numbers.Real) else "other"
 
 
-def _missing(value: Any) -> bool:
+def _missing(value: object) -> bool:
     # pandas.NA and NaT by name: pandas is not a dependency, and NA == NA is not a truth value
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return True
@@ -177,6 +185,6 @@ def _text(values: np.ndarray) -> bool:
     return values.dtype.kind == "U"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return a NumPy scalar as the Python object it stands for, for messages."""
     return value.item() if isinstance(value, np.generic) else value

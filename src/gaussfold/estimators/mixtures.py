@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import logsumexp
 
+from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
+from gaussfold.estimators.priors import AnyBelief
 from gaussfold.protocols import Likelihood
 from gaussfold.types import Array, ArrayLike, Moments
 
@@ -18,11 +18,10 @@ class MixedMoments(Moments):
     log_weights: Array
 
 
-def marginal(belief: Any, design: Any) -> Moments:
+def marginal(belief: AnyBelief, design: ArrayLike) -> Moments:
     """Moments of x'θ for every row; of a mixture with its components."""
-    if not hasattr(belief, "marginals"):
-        plain: Moments = belief.marginal(design)
-        return plain
+    if not isinstance(belief, DiagonalMixture):
+        return belief.marginal(design)
     return mixed(belief.marginals(design), belief.log_weights)
 
 

@@ -76,6 +76,11 @@ class NoiseBelief:
         after = replace(self, shape=float(path[-1, 0]), scale=float(path[-1, 1]))
         return after, before[:, 0], before[:, 1]
 
+    def spread(self, draws: Array, mean: Array, rng: np.random.Generator) -> Array:
+        """Draws of the weights in units of the noise, each with a noise level of its own put in: a Student-t."""
+        variance = self.scale / rng.gamma(self.shape, size=len(draws))
+        return np.asarray(mean + (draws - mean) * np.sqrt(variance)[:, None])
+
 
 def log_student(residual: Array, variance: Array, shape: Array, scale: Array) -> Array:
     """Log density of y before seeing it, in the units of y."""

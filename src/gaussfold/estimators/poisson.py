@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.utils import Tags
 
 from gaussfold import checks
+from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.estimators import mixtures
-from gaussfold.estimators._base import StreamingEstimator
+from gaussfold.estimators.documented import documented
+from gaussfold.estimators.parameters import RandomState, StreamingParameters, keep
+from gaussfold.estimators.streaming import StreamingEstimator
 from gaussfold.likelihoods import NegativeBinomial, Poisson
 from gaussfold.protocols import Likelihood
+from gaussfold.rules.at import At
+from gaussfold.rules.base import StreamRule
 from gaussfold.types import Array, ArrayLike
 
 
@@ -32,6 +38,7 @@ class PoissonRate(Poisson):
         return np.asarray(y >= 0.0)
 
 
+@documented(StreamingParameters)
 class StreamingPoissonRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[misc]
     """Bayesian regression for counts, folded forward one row at a time.
 
@@ -40,70 +47,38 @@ class StreamingPoissonRegressor(RegressorMixin, StreamingEstimator):  # type: ig
 
     Parameters
     ----------
-    covariance : {"full", "lowrank", "diagonal"}, default="full"
-        Shape of the posterior covariance. "lowrank": the precision is low rank plus diagonal, for more features
-        than a covariance matrix has room for. "diagonal": one variance per weight, for sparse rows of any width, in
-        time proportional to their nonzero entries.
-    rank : int, default=10
-        Rank of ``covariance="lowrank"``.
-    rule : str or rule object, default=None
-        Which Gaussian stands in for a row's likelihood: "vi" (None; "newton" for
-        ``covariance="diagonal"``), "newton", "taylor", "ep", "pl";
-        see `gaussfold.rules`.
-    at : {"posterior", "prior", "extragradient"}, default="posterior"
-        Which belief the rule looks at: after the row (implicit), before it, or a trial step.
-    coupling : {"marginal", "joint"} or object of `gaussfold.beliefs`, default="marginal"
-        For ``covariance="diagonal"``: whether each weight looks at a row with the others integrated out
-        (sparse-online §3), or all share one site whose diagonal is kept.
-    prior_std : float, array of shape (n_features,) or "auto", default=1.0
-        Standard deviation of each weight before any data, > 0. "auto" (for ``covariance="diagonal"``): eight
-        priors from 1/16 to 8 side by side, mixed by how well they predict.
-    prior_mean : float or array of shape (n_features,), default=0.0
-        Mean of each weight before any data. A single number is the intercept's mean too.
-    forgetting : float, default=1.0
-        In (0, 1]. Before each learned row the belief relaxes towards the prior by this factor.
-    fit_intercept : bool, default=True
-        Whether to add a constant feature; its weight is the last one of ``posterior_``.
-    random_state : int, RandomState, Generator or None, default=None
-        For the sampling methods. Learning is deterministic.
+    %(covariance)s
+    %(rank)s
+    %(rule)s
+    %(at)s
+    %(coupling)s
+    %(prior_std)s
+    %(prior_mean)s
+    %(forgetting)s
+    %(fit_intercept)s
+    %(random_state)s
     dispersion : float, default=None
         None: Poisson. A number r > 0: negative binomial; the smaller, the more the counts scatter.
     target : {"count", "rate"}, default="count"
         What y holds: whole numbers, or counts divided by their exposure, with the exposure as
         ``sample_weight`` (Poisson only; the same posterior as counts with an offset log exposure).
-    intercept_std : float, default=None
-        Standard deviation of the intercept before any data. None: ``prior_std`` if that is one number,
-        else 1.
-    drift_std : float, default=0.0
-        The alternative to forgetting: before each learned row every weight takes a random step of this
-        standard deviation.
-    tick : {"observation", "clock"}, default="observation"
-        Whether forgetting or drift set in before each learned row, or only when `forget` is called.
-    block_size : int, default=None
-        Rows per block inside `fold`. It changes the speed, not the result; except that a low-rank posterior is
-        projected once per block, so there it is part of the method (default: ``rank``, at most 32).
-    second_look : int, default=0
-        Keep so many rows after they were learned and visit each once more before it is let go: closer to the batch
-        optimum (about four times with twice as many rows as weights), for twice the work. Not with forgetting,
-        drift or refine.
+    %(intercept_std)s
+    %(drift_std)s
+    %(tick)s
+    %(block_size)s
+    %(second_look)s
 
     Attributes
     ----------
-    coef_, coef_std_ : arrays of shape (n_features,)
-        Posterior mean and standard deviation of the weights (of the log rate).
-    intercept_, intercept_std_ : float
-        The same for the intercept.
-    posterior_ : belief
-        The belief itself, the intercept's weight last.
-    progressive_log_loss_ : float
-        Mean of -log p(y) of predicting each row before learning it, so far. For rates it has a constant
-        too little or too much: compare it between models only.
-    n_observations_ : int
-        Number of rows learned.
-    n_features_in_ : int
-        Number of features.
-    feature_names_in_ : array of shape (n_features_in_,)
-        Names of the columns, if X was a dataframe whose names are all strings.
+    %(coef_)s
+        They act on the log of the rate.
+    %(intercept_)s
+    %(posterior_)s
+    %(progressive_log_loss_)s
+        For rates it has a constant too little or too much: compare it between models only.
+    %(n_observations_)s
+    %(n_features_in_)s
+    %(feature_names_in_)s
 
     Notes
     -----
@@ -123,18 +98,21 @@ class StreamingPoissonRegressor(RegressorMixin, StreamingEstimator):  # type: ig
     (array([3. , 8.9]), array([1.9, 4. ]))
     """
 
-    def __init__(
+    dispersion: float | None
+    target: str
+
+    def __init__(  # scikit-learn reads it: see `keep`
         self,
         covariance: str = "full",
         rank: int = 10,
-        rule: Any = None,
-        at: str = "posterior",
-        coupling: str = "marginal",
-        prior_std: Any = 1.0,
-        prior_mean: Any = 0.0,
+        rule: str | StreamRule | None = None,
+        at: str | At = "posterior",
+        coupling: str | Coupling = "marginal",
+        prior_std: ArrayLike = 1.0,
+        prior_mean: ArrayLike = 0.0,
         forgetting: float = 1.0,
         fit_intercept: bool = True,
-        random_state: Any = None,
+        random_state: RandomState = None,
         dispersion: float | None = None,
         target: str = "count",
         intercept_std: float | None = None,
@@ -143,25 +121,9 @@ class StreamingPoissonRegressor(RegressorMixin, StreamingEstimator):  # type: ig
         block_size: int | None = None,
         second_look: int = 0,
     ) -> None:
-        self.covariance = covariance
-        self.rank = rank
-        self.rule = rule
-        self.at = at
-        self.coupling = coupling
-        self.prior_std = prior_std
-        self.prior_mean = prior_mean
-        self.forgetting = forgetting
-        self.fit_intercept = fit_intercept
-        self.random_state = random_state
-        self.dispersion = dispersion
-        self.target = target
-        self.intercept_std = intercept_std
-        self.drift_std = drift_std
-        self.tick = tick
-        self.block_size = block_size
-        self.second_look = second_look
+        keep(self, locals())
 
-    def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
+    def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Return the expected count (or rate) of each row, and on request how far a count may be from it.
 
         Parameters
@@ -186,7 +148,7 @@ class StreamingPoissonRegressor(RegressorMixin, StreamingEstimator):  # type: ig
         (latent,) = self._latent(X)
         return np.sqrt(mixtures.conditional_mean(self._likelihood, latent).variance)
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags

@@ -16,7 +16,7 @@ from gaussfold.beliefs.diagonal.coupling import Coupling, resolve_coupling
 from gaussfold.beliefs.diagonal.rows import Rows
 from gaussfold.dynamics import Forgetting
 from gaussfold.estimators import mixtures
-from gaussfold.estimators.making import AUTO, make_belief
+from gaussfold.estimators.priors import AUTO, Prior
 from gaussfold.folding import recipe_of
 from gaussfold.likelihoods import Bernoulli
 from gaussfold.types import Moments
@@ -100,7 +100,7 @@ class RiverClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
         """A belief with room for so many features, the intercept in the first place."""
         std: Any = self.prior_std if isinstance(self.prior_std, str) else np.asarray(float(self.prior_std))
         mean, last = np.asarray(float(self.prior_mean)), float(self.intercept_std) if self.fit_intercept else None
-        belief = make_belief("diagonal", dim, mean, std, resolve_coupling(self.coupling), last)
+        belief = Prior("diagonal", dim, mean, std, resolve_coupling(self.coupling), last).diagonal_belief()
         if not self.fit_intercept:
             return belief
         state = belief.state()

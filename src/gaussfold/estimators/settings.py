@@ -2,53 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
 
 from gaussfold import checks, rules
-from gaussfold.beliefs.diagonal.coupling import Coupling, Joint, Marginal, resolve_coupling
+from gaussfold.beliefs.diagonal.coupling import resolve_coupling
 from gaussfold.dynamics import Forgetting, RandomWalk
-from gaussfold.estimators.making import AUTO, RULES, SHAPES, lowrank_block, make_belief
-from gaussfold.types import Array
+from gaussfold.estimators.parameters import RandomState, StreamingParameters
+from gaussfold.estimators.priors import AUTO, RULES, SHAPES, Prior, lowrank_block
+from gaussfold.rules.at import At
+from gaussfold.rules.base import StreamRule
+from gaussfold.types import Array, ArrayLike
+
+_NO_SECOND_VISIT = {
+    "diagonal": "a diagonal belief drops part of every site",
+    "lowrank": "a low-rank posterior cannot take a row's part out again",
+}
+"""Why a belief of this shape cannot visit a row again."""
 
 
 @dataclass(frozen=True)
 class Settings:
     """What the parameters of an estimator mean, for a given number of features."""
 
-    rule: Any
-    at: Any
-    prior: Callable[[], Any]
-    """Builds the belief before any data; on demand, so that it costs no memory afterwards."""
-    dynamics: Any
+    rule: StreamRule
+    at: At
+    prior: Prior
+    dynamics: Forgetting | RandomWalk | None
     ticks_per_row: bool
     block_size: int | None
     second_look: int
-    covariance: str
+
+    def check_refine(self, refine: int) -> None:
+        """Refuse to visit rows again where that is not defined."""
+        if not refine:
+            return
+        check_second_visits("refine", refine, self.prior.covariance)
+        if self.second_look:
+            msg = f"refine={refine} and second_look={self.second_look}: both look again, use one"
+            raise ValueError(msg)
+        if self.dynamics is not None and self.ticks_per_row:
+            msg = (
+                f"refine={refine} needs forgetting=1.0 and drift_std=0.0: "
+                "a drifting posterior has no one optimum for all rows"
+            )
+            raise ValueError(msg)
 
 
-def resolve(model: Any, n_features: int) -> Settings:
+def resolve(model: StreamingParameters, n_features: int) -> Settings:
     """Check every parameter that the estimators share and resolve it."""
     checks.one_of("covariance", model.covariance, SHAPES)
-    rank = checks.whole("rank", model.rank)
-    if not isinstance(model.coupling, Joint | Marginal):
-        checks.one_of("coupling", model.coupling, ("marginal", "joint"))
     checks.one_of("tick", model.tick, ("observation", "clock"))
     checks.flag("fit_intercept", model.fit_intercept)
-    if model.block_size is not None:
-        checks.whole("block_size", model.block_size)
-    block_size = None if model.block_size is None else int(model.block_size)
-    if model.covariance == "lowrank":
-        dim = n_features + int(model.fit_intercept)
-        if rank > dim:
-            msg = f"rank={rank}: more factors than the {dim} weights; 1 to {dim} are allowed"
-            raise ValueError(msg)
-        moving = model.tick == "observation" and (model.forgetting != 1 or model.drift_std != 0)
-        block_size = 1 if moving and block_size is None else lowrank_block(rank, block_size)
+    block_size = _block_size(model, n_features)
     prior = _prior(model, n_features, block_size)
     return Settings(
         rule=rules.resolve(RULES[model.covariance] if model.rule is None else model.rule),
@@ -58,51 +65,68 @@ def resolve(model: Any, n_features: int) -> Settings:
         ticks_per_row=model.tick == "observation",
         block_size=block_size,
         second_look=_second_look(model),
-        covariance=model.covariance,
     )
 
 
-def _prior(model: Any, n_features: int, block_size: int | None) -> Callable[[], Any]:
-    """What builds the prior: mean and standard deviation of each weight, the intercept's last."""
-    coupling: Coupling = resolve_coupling(model.coupling)
-    mean = per_feature("prior_mean", model.prior_mean, n_features)
-    std: Any = AUTO
-    if not (isinstance(model.prior_std, str) and model.prior_std == AUTO):
-        std = per_feature("prior_std", model.prior_std, n_features)
-        checks.positive_entries("prior_std", std)
-    elif model.covariance != "diagonal":
-        msg = f"prior_std='auto' needs covariance='diagonal', got covariance={model.covariance!r}; give a number"
+def _block_size(model: StreamingParameters, n_features: int) -> int | None:
+    """Rows per block, as asked for; a low-rank posterior always needs a number, and its rank must fit."""
+    rank = checks.whole("rank", model.rank)
+    block_size = None if model.block_size is None else checks.whole("block_size", model.block_size)
+    if model.covariance != "lowrank":
+        return block_size
+    dim = n_features + int(model.fit_intercept)
+    if rank > dim:
+        msg = f"rank={rank}: more factors than the {dim} weights; 1 to {dim} are allowed"
         raise ValueError(msg)
-    last = None
-    if model.intercept_std is not None:
-        last = checks.positive("intercept_std", model.intercept_std)
+    moves_per_row = model.tick == "observation" and (model.forgetting != 1 or model.drift_std != 0)
+    return 1 if moves_per_row and block_size is None else lowrank_block(rank, block_size)
+
+
+def _prior(model: StreamingParameters, n_features: int, block_size: int | None) -> Prior:
+    """Mean and standard deviation of each weight, the intercept's last."""
+    coupling = resolve_coupling(model.coupling)
+    mean, std = per_feature("prior_mean", model.prior_mean, n_features), _prior_std(model, n_features)
+    last = None if model.intercept_std is None else checks.positive("intercept_std", model.intercept_std)
     if model.fit_intercept:
-        if np.ndim(mean):
-            mean = np.append(mean, 0.0)
-        if np.ndim(std):
-            std = np.append(std, 1.0)
+        mean = np.append(mean, 0.0) if mean.ndim else mean
+        std = np.append(std, 1.0) if np.ndim(std) else std
     dim = n_features + int(model.fit_intercept)
     last = last if model.fit_intercept else None
-    return partial(make_belief, model.covariance, dim, mean, std, coupling, last, int(model.rank), block_size)
+    return Prior(model.covariance, dim, mean, std, coupling, last, int(model.rank), block_size)
 
 
-def _second_look(model: Any) -> int:
+def _prior_std(model: StreamingParameters, n_features: int) -> Array | str:
+    if isinstance(model.prior_std, str) and model.prior_std == AUTO:
+        if model.covariance != "diagonal":
+            msg = f"prior_std='auto' needs covariance='diagonal', got covariance={model.covariance!r}; give a number"
+            raise ValueError(msg)
+        return AUTO
+    std = per_feature("prior_std", model.prior_std, n_features)
+    checks.positive_entries("prior_std", std)
+    return std
+
+
+def _second_look(model: StreamingParameters) -> int:
     rows = checks.whole("second_look", model.second_look, least=0)
-    if rows and model.covariance == "diagonal":
-        msg = f"second_look={rows} needs covariance='full': a diagonal belief drops part of every site"
-        raise ValueError(msg)
-    if rows and (model.forgetting != 1 or model.drift_std != 0):
+    if not rows:
+        return 0
+    check_second_visits("second_look", rows, model.covariance)
+    if model.forgetting != 1 or model.drift_std != 0:
         msg = f"second_look={rows} needs forgetting=1.0 and drift_std=0.0: a row that has faded has no site left"
-        raise ValueError(msg)
-    if rows and model.covariance == "lowrank":
-        msg = f"second_look={rows} needs covariance='full': a low-rank posterior cannot take a row's part out again"
         raise ValueError(msg)
     return rows
 
 
-def _dynamics(model: Any, prior: Callable[[], Any]) -> Any:
-    remedy = "1 keeps everything, 0.999 remembers about 1000 rows"
-    forgetting = checks.between("forgetting", model.forgetting, 0, 1, "(]", remedy=remedy)
+def check_second_visits(name: str, value: int, covariance: str) -> None:
+    """Refuse to visit a row again where its site is no longer all there."""
+    if covariance in _NO_SECOND_VISIT:
+        msg = f"{name}={value} needs covariance='full': {_NO_SECOND_VISIT[covariance]}"
+        raise ValueError(msg)
+
+
+def _dynamics(model: StreamingParameters, prior: Prior) -> Forgetting | RandomWalk | None:
+    keeps = "1 keeps everything, 0.999 remembers about 1000 rows"
+    forgetting = checks.between("forgetting", model.forgetting, 0, 1, "(]", remedy=keeps)
     drift = checks.not_negative("drift_std", model.drift_std, remedy="0 lets the weights stand still")
     if forgetting < 1 and drift > 0:
         msg = (
@@ -110,16 +134,16 @@ def _dynamics(model: Any, prior: Callable[[], Any]) -> Any:
         )
         raise ValueError(msg)
     if forgetting < 1:
-        return Forgetting(forgetting, prior())
+        return Forgetting(forgetting, prior.belief())
     return RandomWalk(drift) if drift > 0 else None
 
 
-def per_feature(name: str, value: Any, n_features: int) -> Array:
+def per_feature(name: str, value: ArrayLike, n_features: int) -> Array:
     """One finite number for all features (0-d), or one each."""
     try:
         array = np.asarray(value, dtype=np.float64)
     except (ValueError, TypeError):
-        msg = f"{name}={value!r}: a number, or one per feature, is needed"
+        msg = f"{name}={value!r}: a number, or one per feature, is needed; give {name}=1.0, or {n_features} of them"
         raise ValueError(msg) from None
     if array.ndim > 1 or (array.ndim == 1 and len(array) != n_features):
         msg = f"{name} has shape {array.shape}; it must be one number or one per feature: shape ({n_features},)"
@@ -128,7 +152,7 @@ def per_feature(name: str, value: Any, n_features: int) -> Array:
     return array
 
 
-def generator(random_state: Any, name: str = "random_state") -> np.random.Generator:
+def generator(random_state: RandomState, name: str = "random_state") -> np.random.Generator:
     """Make a NumPy generator from None, a seed, a RandomState or a generator (which is used as it is)."""
     if isinstance(random_state, np.random.Generator):
         return random_state

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from gaussfold import registry
-from gaussfold.estimators.making import restore_belief
 from gaussfold.estimators.noise import NoiseBelief
+from gaussfold.estimators.priors import restore_belief
 from gaussfold.lookback import Lookback
 from gaussfold.store.codecs import decode_labels, decode_rng, encode_labels, encode_rng
 

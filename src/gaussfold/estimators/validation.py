@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,9 +19,12 @@ from sklearn.utils.validation import column_or_1d, validate_data
 from gaussfold.estimators import frames
 from gaussfold.types import Array, ArrayLike
 
+Matrix: TypeAlias = ArrayLike
+"""Rows that passed: finite doubles, a C-ordered array or CSR."""
+
 
 @contextmanager
-def whole_or_nothing(model: Any) -> Iterator[None]:
+def whole_or_nothing(model: object) -> Iterator[None]:
     """Put every attribute of the model back if the block fails.
 
     Beliefs are changed in place only by `fold`, which is itself all or nothing and comes last.
@@ -35,10 +38,10 @@ def whole_or_nothing(model: Any) -> Iterator[None]:
         raise
 
 
-def rows(model: Any, X: ArrayLike, *, reset: bool) -> Any:
+def rows(model: frames.Features, X: ArrayLike, *, reset: bool) -> Matrix:
     """Turn X into finite doubles, a dense C-ordered array or CSR; set or check the names and the width."""
     if not reset and _plain_rows(model, X):
-        array: Any = X
+        array = X
     elif frames.is_frame(X):
         array = frames.read(model, X, reset=reset)
     else:
@@ -51,11 +54,11 @@ def rows(model: Any, X: ArrayLike, *, reset: bool) -> Any:
             order="C",
             ensure_all_finite=False,
         )
-    _check_finite(array, getattr(model, "feature_names_in_", None))
+    _check_finite(array, frames.names_of(model))
     return array
 
 
-def _plain_rows(model: Any, X: ArrayLike) -> bool:
+def _plain_rows(model: frames.Features, X: ArrayLike) -> bool:
     """Whether X needs no conversion and its width is right (the error for a wrong one is below)."""
     return (
         type(X) is np.ndarray
@@ -64,11 +67,11 @@ def _plain_rows(model: Any, X: ArrayLike) -> bool:
         and X.flags.c_contiguous
         and X.shape[0] > 0
         and X.shape[1] == model.n_features_in_
-        and not hasattr(model, "feature_names_in_")
+        and frames.names_of(model) is None
     )
 
 
-def _check_finite(X: Any, names: Any) -> None:
+def _check_finite(X: Matrix, names: np.ndarray | None) -> None:
     values = X.data if sp.issparse(X) else X
     flat = values.ravel(order="K")
     with np.errstate(over="ignore", invalid="ignore"):
@@ -158,7 +161,7 @@ def weights(sample_weight: ArrayLike, n_rows: int) -> Array | None:
     return w
 
 
-def with_intercept(X: Any, intercept: bool) -> Any:
+def with_intercept(X: Matrix, intercept: bool) -> Matrix:
     """Append a column of ones, so that the last parameter is the intercept."""
     if not intercept:
         return X

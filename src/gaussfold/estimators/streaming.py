@@ -5,16 +5,23 @@ No mathematics here: rows and parameters are checked (`validation`, `settings`),
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self, TypedDict
 
 import numpy as np
+from sklearn.utils import Tags
 
 from gaussfold import checks, rules
 from gaussfold.estimators import settings, storage, validation
-from gaussfold.estimators._readout import Readout
+from gaussfold.estimators.noise import NoiseBelief
+from gaussfold.estimators.parameters import RandomState
+from gaussfold.estimators.priors import AnyBelief
+from gaussfold.estimators.readout import Readout
 from gaussfold.folding import FoldResult, fold
 from gaussfold.lookback import Lookback
+from gaussfold.metrics import Diagnosis, diagnose
 from gaussfold.protocols import Likelihood
+from gaussfold.rules.at import At
+from gaussfold.rules.base import StreamRule
 from gaussfold.sweeping import sweep
 from gaussfold.types import Array, ArrayLike
 
@@ -24,17 +31,23 @@ _LEARNED = (
 )  # fmt: skip
 
 
+class _FoldOptions(TypedDict):
+    """What every fold and sweep of one call is told."""
+
+    rule: StreamRule
+    at: At
+    sample_weight: Array | None
+    block_size: int | None
+
+
 class StreamingEstimator(Readout):
     """One Gaussian belief over the weights (or one per class), folded forward row by row."""
 
     # Set by the first call that learns; `_LEARNED` lists them for `fit`, which forgets them.
     _likelihood: Likelihood
     _lookbacks: list[Lookback]
-    _noise: Any = None
-    _parameters: dict[str, Any]
+    _parameters: dict[str, object]
     _settings: settings.Settings
-    covariance: str
-    forgetting: float
     n_observations_: int
 
     # What a subclass says.
@@ -42,17 +55,15 @@ class StreamingEstimator(Readout):
     def _resolve_likelihood(self) -> Likelihood:
         raise NotImplementedError
 
-    def _targets(self, y: ArrayLike, n_rows: int, classes: ArrayLike = None) -> list[Array]:  # noqa: ARG002
+    def _unknown_noise(self) -> NoiseBelief | None:
+        """What is believed of the noise level before any data, if it is to be learned."""
+        return None
+
+    def _targets(self, y: ArrayLike, n_rows: int, classes: ArrayLike = None) -> list[Array]:  # noqa: ARG002 - the classifier's
         """One array of numeric labels per belief, NaN where a row has none; `fold` will check the values."""
         return [validation.numeric_labels(y, n_rows, type(self).__name__)]
 
-    def _score(
-        self,
-        results: list[FoldResult],
-        targets: list[Array],  # noqa: ARG002
-        learned: np.ndarray,
-        weight: Array,  # noqa: ARG002
-    ) -> Array:
+    def _score(self, results: list[FoldResult], targets: list[Array], learned: np.ndarray, weight: Array) -> Array:  # noqa: ARG002 - for those who need more
         """Log predictive density of each learned row before it was learned; ``weight`` is theirs alone."""
         return np.asarray(results[0].log_predictive[learned])
 
@@ -87,13 +98,13 @@ class StreamingEstimator(Readout):
             if weight is not None and not weight.any():
                 msg = "sample_weight is zero on every row; fit needs at least one row to learn from"
                 raise ValueError(msg)
-            if not self._learned(targets, weight).any():
+            if not _learned_rows(targets, weight).any():
                 msg = (
                     "y has no row with a label and a weight > 0; fit needs at least one row to learn from "
                     "(partial_fit takes unlabelled rows)"
                 )
                 raise ValueError(msg)
-            self._check_refine(refine)
+            self._settings.check_refine(refine)
             self._learn(X, targets, weight, refine)
         return self
 
@@ -127,6 +138,60 @@ class StreamingEstimator(Readout):
             self._noise = self._noise.relax(self.forgetting**ticks)
         return self
 
+    def diagnose(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike = None,
+        n_samples: int = 2000,
+        rng: RandomState = None,
+    ) -> Diagnosis | list[Diagnosis]:
+        """Ask whether the Gaussian posterior is any good, given all the data it was learned from.
+
+        Draws from the belief are weighted by the exact posterior density; the tail of these weights (PSIS
+        k-hat) tells how far apart the two are. ``print(model.diagnose(X, y))`` says it in words. If the
+        verdict is poor, ``fit(X, y, refine=10)`` may help.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            All the data that the model has learned from.
+        n_samples : int, default=2000
+            Number of draws.
+        rng : Generator or int, optional
+            Where they come from; the model's own generator by default.
+
+        Returns
+        -------
+        gaussfold.metrics.Diagnosis, or a list of them, one per class, for more than two classes
+        """
+        self._require_fitted()
+        if self._settings.dynamics is not None:
+            msg = (
+                "diagnose compares with the posterior of all rows alike, which forgetting and drift do not "
+                "aim at; it needs forgetting=1.0 and drift_std=0.0"
+            )
+            raise ValueError(msg)
+        X = validation.rows(self, X, reset=False)
+        targets, weight = self._targets(y, X.shape[0]), validation.weights(sample_weight, X.shape[0])
+        learned = _learned_rows(targets, weight)
+        if learned.sum() != self.n_observations_:
+            msg = (
+                f"X, y hold {learned.sum()} rows to learn from, the model has learned {self.n_observations_}; "
+                "diagnose needs all the data the posterior was learned from"
+            )
+            raise ValueError(msg)
+        design = validation.with_intercept(X[learned], self.fit_intercept)
+        kept = None if weight is None else weight[learned]
+        count, source = checks.whole("n_samples", n_samples), self._generator(rng)
+        prior = self._settings.prior.belief()
+        found = [
+            diagnose(belief, prior, self._likelihood, design, target[learned], n_samples=count, rng=source,  # type: ignore[arg-type] # a mixture has all that is asked for
+                     sample_weight=kept)
+            for belief, target in zip(self._beliefs, targets, strict=True)
+        ]  # fmt: skip
+        return found[0] if len(found) == 1 else found
+
     # Model files: see `gaussfold.store`.
 
     def state(self) -> dict[str, np.ndarray]:
@@ -140,7 +205,7 @@ class StreamingEstimator(Readout):
         return storage.header(self, self._record())
 
     @classmethod
-    def from_store(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+    def from_store(cls, header: dict[str, object], arrays: dict[str, np.ndarray]) -> Self:
         """Rebuild, bit for bit, the model that `state` and `store_header` describe."""
         self = storage.blank(cls, header, arrays)
         self._prepare()
@@ -155,7 +220,7 @@ class StreamingEstimator(Readout):
             self._parameters, self._beliefs, self._lookbacks, self._noise, self._rng, self._loss, self.n_observations_
         )
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.target_tags.required = True
@@ -167,7 +232,7 @@ class StreamingEstimator(Readout):
         for name in _LEARNED:
             self.__dict__.pop(name, None)
 
-    def _begin(self, X: ArrayLike) -> Any:
+    def _begin(self, X: ArrayLike) -> validation.Matrix:
         """First rows: resolve the parameters, set up everything but the beliefs' number."""
         X = validation.rows(self, X, reset=True)
         self._prepare()
@@ -177,14 +242,15 @@ class StreamingEstimator(Readout):
         self._settings = settings.resolve(self, self.n_features_in_)
         self._likelihood = self._resolve_likelihood()
         rules.check_defined(self._settings.rule, self._settings.at, self._likelihood)
+        self._noise = self._unknown_noise()
         self._rng = settings.generator(self.random_state)
         self._parameters = storage.parameters(self)
         self._loss = (0.0, 0.0)
         self.n_observations_ = 0
 
-    def _continue(self, X: ArrayLike) -> Any:
+    def _continue(self, X: ArrayLike) -> validation.Matrix:
         """More rows, or the first ones."""
-        if not self.__sklearn_is_fitted__():
+        if not self._beliefs:
             return self._begin(X)
         now = vars(self)
         for name, value in self._parameters.items():
@@ -196,61 +262,42 @@ class StreamingEstimator(Readout):
                 raise ValueError(msg)
         return validation.rows(self, X, reset=False)
 
-    def _check_refine(self, refine: int) -> None:
-        if refine and self.covariance == "diagonal":
-            msg = f"refine={refine} needs covariance='full': a diagonal belief drops part of every site"
-            raise ValueError(msg)
-        if refine and self._settings.second_look:
-            msg = f"refine={refine} and second_look={self._settings.second_look}: both look again, use one"
-            raise ValueError(msg)
-        if refine and self._settings.covariance == "lowrank":
-            msg = f"refine={refine} needs covariance='full': a low-rank posterior cannot take a row's part out again"
-            raise ValueError(msg)
-        if refine and self._settings.dynamics is not None and self._settings.ticks_per_row:
-            msg = (
-                f"refine={refine} needs forgetting=1.0 and drift_std=0.0: "
-                "a drifting posterior has no one optimum for all rows"
-            )
-            raise ValueError(msg)
-
-    @staticmethod
-    def _learned(targets: list[Array], weight: Array | None) -> np.ndarray:
-        labelled = ~np.isnan(targets[0])
-        return labelled if weight is None else labelled & (weight > 0)
-
-    def _learn(self, X: Any, targets: list[Array], weight: Array | None, refine: int = 0) -> None:
+    def _learn(self, X: validation.Matrix, targets: list[Array], weight: Array | None, refine: int = 0) -> None:
         """Fold the rows in. Everything has been checked; from here on only `fold` could fail."""
-        if not self.__sklearn_is_fitted__():
-            beliefs = [self._settings.prior() for _ in targets]
+        if not self._beliefs:
+            beliefs = [self._settings.prior.belief() for _ in targets]
             self._lookbacks = [Lookback(self._settings.second_look) for _ in targets if self._settings.second_look]
         elif len(targets) == 1:
-            beliefs = self._beliefs
+            beliefs = list(self._beliefs)
         else:  # if the second class failed, the first must not have moved
             beliefs = [belief.copy() for belief in self._beliefs]
-        learned = self._learned(targets, weight)
+        learned = _learned_rows(targets, weight)
         if learned.any():
-            self._fold(beliefs, X, targets, weight, learned, refine)
+            options = _FoldOptions(
+                rule=self._settings.rule,
+                at=self._settings.at,
+                sample_weight=weight,
+                block_size=self._settings.block_size,
+            )
+            results = self._fold(beliefs, validation.with_intercept(X, self.fit_intercept), targets, options, refine)
+            counts = np.ones(np.count_nonzero(learned)) if weight is None else weight[learned]
+            score = self._score(results, targets, learned, counts)
+            self._loss = (self._loss[0] - float(counts @ score), self._loss[1] + float(counts.sum()))
+            self.n_observations_ += len(counts)
         else:  # nothing is learned, to the last bit
             self._likelihood.check_labels(targets[0])
         self._beliefs = beliefs
 
     def _fold(
         self,
-        beliefs: list[Any],
-        X: Any,
+        beliefs: list[AnyBelief],
+        design: validation.Matrix,
         targets: list[Array],
-        weight: Array | None,
-        learned: np.ndarray,
+        options: _FoldOptions,
         refine: int,
-    ) -> None:
-        design = validation.with_intercept(X, self.fit_intercept)
+    ) -> list[FoldResult]:
+        """Fold the rows into every belief; what was known of each row before it was learned."""
         heads = list(zip(beliefs, targets, strict=True))
-        options = {
-            "rule": self._settings.rule,
-            "at": self._settings.at,
-            "sample_weight": weight,
-            "block_size": self._settings.block_size,
-        }
         if self._lookbacks:
             memories = [memory.copy() for memory in self._lookbacks]
             results = [
@@ -266,7 +313,10 @@ class StreamingEstimator(Readout):
         if refine:
             for (belief, target), sites in zip(heads, results, strict=True):
                 sweep(belief, self._likelihood, design, target, sites, n_sweeps=refine, **options)
-        counts = np.ones(np.count_nonzero(learned)) if weight is None else weight[learned]
-        score = self._score(results, targets, learned, counts)
-        self._loss = (self._loss[0] - float(counts @ score), self._loss[1] + float(counts.sum()))
-        self.n_observations_ += len(counts)
+        return results
+
+
+def _learned_rows(targets: list[Array], weight: Array | None) -> np.ndarray:
+    """Which rows have a label and count."""
+    labelled = ~np.isnan(targets[0])
+    return labelled if weight is None else labelled & (weight > 0)

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from gaussfold import checks
-from gaussfold.estimators import mixtures, settings, validation
+from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
+from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
+from gaussfold.estimators import mixtures, noise, settings, validation
+from gaussfold.estimators.parameters import RandomState, StreamingParameters
+from gaussfold.estimators.priors import AnyBelief
 from gaussfold.types import Array, ArrayLike, Moments
 
 
-class Readout(BaseEstimator):  # type: ignore[misc]
+class Readout(StreamingParameters, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
     """The half of a streaming estimator that only looks. `StreamingEstimator` is the half that learns."""
 
-    _beliefs: list[Any]
+    _beliefs: Sequence[AnyBelief] = ()
+    """One over the weights, or one per class; none before the first call that learns."""
     _loss: tuple[float, float]
-    _noise: Any = None
+    """Sum of -log p(y) and of the weights, over the rows learned."""
+    _noise: noise.NoiseBelief | None = None
+    """Where the noise level is learned: then beliefs are in units of it."""
     _rng: np.random.Generator
-    fit_intercept: bool
     n_features_in_: int
 
     @property
@@ -36,19 +42,19 @@ class Readout(BaseEstimator):  # type: ignore[misc]
         return np.asarray(self._per_output(self._weights()[1][:, : self.n_features_in_]))
 
     @property
-    def intercept_(self) -> Any:
+    def intercept_(self) -> Array | np.float64:
         """Posterior mean of the intercept; 0 without one."""
         self._require_fitted()
         return self._per_output(self._weights()[0][:, -1] * self.fit_intercept)
 
     @property
-    def intercept_std_(self) -> Any:
+    def intercept_std_(self) -> Array | np.float64:
         """Posterior standard deviation of the intercept; 0 without one."""
         self._require_fitted()
         return self._per_output(self._weights()[1][:, -1] * self.fit_intercept)
 
     @property
-    def posterior_(self) -> Any:
+    def posterior_(self) -> AnyBelief | list[AnyBelief]:
         """The belief over the weights, the intercept's last; one per class for more than two classes."""
         self._require_fitted()
         return self._beliefs[0] if len(self._beliefs) == 1 else list(self._beliefs)
@@ -75,7 +81,7 @@ class Readout(BaseEstimator):  # type: ignore[misc]
         std = np.sqrt(np.stack([moments.variance for moments in latent], axis=1))
         return (mean[:, 0], std[:, 0]) if len(latent) == 1 else (mean, std)
 
-    def sample_posterior(self, n_samples: int = 1, rng: Any = None) -> Array:
+    def sample_posterior(self, n_samples: int = 1, rng: RandomState = None) -> Array:
         """Draw weights from the posterior, laid out like ``posterior_.mean``: the intercept last.
 
         Returns
@@ -86,7 +92,7 @@ class Readout(BaseEstimator):  # type: ignore[misc]
         draws = self._draws(checks.whole("n_samples", n_samples), self._generator(rng))
         return draws[0] if len(draws) == 1 else np.stack(draws, axis=1)
 
-    def sample_latent(self, X: ArrayLike, n_samples: int = 1, rng: Any = None) -> Array:
+    def sample_latent(self, X: ArrayLike, n_samples: int = 1, rng: RandomState = None) -> Array:
         """Draw the function x'θ at all rows jointly: one set of weights per sample.
 
         Returns
@@ -95,71 +101,45 @@ class Readout(BaseEstimator):  # type: ignore[misc]
         """
         design = self._design(X)
         count, source = checks.whole("n_samples", n_samples), self._generator(rng)
-        if self._noise is None and all(hasattr(belief, "sample_latent") for belief in self._beliefs):
-            paths = [belief.sample_latent(design, count, source) for belief in self._beliefs]  # only what the rows see
+        diagonal = [belief for belief in self._beliefs if isinstance(belief, DiagonalGaussian | DiagonalMixture)]
+        if diagonal and self._noise is None:
+            paths = [belief.sample_latent(design, count, source) for belief in diagonal]  # only what the rows see
         else:
             paths = [np.asarray(design @ draw.T).T for draw in self._draws(count, source)]
         return paths[0] if len(paths) == 1 else np.stack(paths, axis=2)
 
-    def diagnose(
-        self,
-        X: ArrayLike,
-        y: ArrayLike,
-        sample_weight: ArrayLike = None,
-        n_samples: int = 2000,
-        rng: Any = None,
-    ) -> Any:
-        """Ask whether the Gaussian posterior is any good, given all the data it was learned from.
-
-        Draws from the belief are weighted by the exact posterior density; the tail of these weights (PSIS
-        k-hat) tells how far apart the two are. ``print(model.diagnose(X, y))`` says it in words. If the
-        verdict is poor, ``fit(X, y, refine=10)`` may help.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            All the data that the model has learned from.
-        n_samples : int, default=2000
-            Number of draws.
-        rng : Generator or int, optional
-            Where they come from; the model's own generator by default.
-
-        Returns
-        -------
-        gaussfold.metrics.Diagnosis, or a list of them, one per class, for more than two classes
-        """
-        from gaussfold.estimators.diagnosis import diagnose
-
-        self._require_fitted()
-        return diagnose(self, X, y, sample_weight, n_samples, rng)
-
-    def _per_output(self, values: Array) -> Any:
+    def _per_output(self, values: Array) -> Array | np.float64:
         """Present numbers that there are one of (or one row of) per belief."""
-        return values[0]
+        first: Array | np.float64 = values[0]
+        return first
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_beliefs")
+        return len(self._beliefs) > 0
 
     def _require_fitted(self) -> None:
-        if not hasattr(self, "_beliefs"):  # scikit-learn's check costs more than a prediction
+        if not self._beliefs:  # scikit-learn's check costs more than a prediction
             check_is_fitted(self)
 
-    def _design(self, X: ArrayLike) -> Any:
+    def _design(self, X: ArrayLike) -> validation.Matrix:
         self._require_fitted()
         return validation.with_intercept(validation.rows(self, X, reset=False), self.fit_intercept)
 
     def _latent(self, X: ArrayLike) -> list[Moments]:
         """Mean and variance of x'θ for every row, per belief."""
         design = self._design(X)
-        return [mixtures.marginal(belief, design) for belief in self._beliefs]
+        return [noise.scaled(mixtures.marginal(belief, design), self._noise) for belief in self._beliefs]
 
     def _draws(self, n_samples: int, rng: np.random.Generator) -> list[Array]:
-        return [belief.sample(n_samples, rng) for belief in self._beliefs]
+        draws = [belief.sample(n_samples, rng) for belief in self._beliefs]
+        return draws if self._noise is None else [self._noise.spread(draws[0], self._beliefs[0].mean, rng)]
 
-    def _generator(self, rng: Any) -> np.random.Generator:
+    def _generator(self, rng: RandomState) -> np.random.Generator:
         return self._rng if rng is None else settings.generator(rng, "rng")
 
     def _weights(self) -> tuple[Array, Array]:
         """Mean and standard deviation of all weights, one row per belief."""
         mean = np.stack([belief.mean for belief in self._beliefs])
-        return mean, np.sqrt(np.stack([belief.variance() for belief in self._beliefs]))
+        std = np.sqrt(np.stack([belief.variance() for belief in self._beliefs]))
+        if self._noise is not None:
+            std = np.sqrt(noise.scaled(Moments(mean, std**2), self._noise).variance)
+        return mean, std

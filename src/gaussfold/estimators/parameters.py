@@ -1,0 +1,107 @@
+"""The parameters that every streaming estimator takes: their types, their documentation, and how they are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+import numpy as np
+
+from gaussfold.beliefs.diagonal.coupling import Coupling
+from gaussfold.rules.at import At
+from gaussfold.rules.base import StreamRule
+from gaussfold.types import ArrayLike
+
+RandomState: TypeAlias = int | np.random.RandomState | np.random.Generator | None
+
+
+class StreamingParameters:
+    """What the estimators have in common; `gaussfold.estimators.documented` quotes the entries below.
+
+    Parameters
+    ----------
+    covariance : {"full", "lowrank", "diagonal"}, default="full"
+        Shape of the posterior covariance. "lowrank": the precision is low rank plus diagonal, for more features
+        than a covariance matrix has room for. "diagonal": one variance per weight, for sparse rows of any width, in
+        time proportional to their nonzero entries.
+    rank : int, default=10
+        Rank of ``covariance="lowrank"``.
+    rule : str or rule object, default=None
+        Which Gaussian stands in for a row's likelihood: "vi" (None; "newton" for ``covariance="diagonal"``), "newton",
+        "taylor", "ep", "pl", or "quadratic" where a quadratic bound is known; see `gaussfold.rules`.
+    at : {"posterior", "prior", "extragradient"}, default="posterior"
+        Which belief the rule looks at: after the row (implicit), before it, or a trial step.
+    coupling : {"marginal", "joint"} or object of `gaussfold.beliefs`, default="marginal"
+        For ``covariance="diagonal"``: whether each weight looks at a row with the others integrated out
+        (sparse-online §3), or all share one site whose diagonal is kept.
+    prior_std : float, array of shape (n_features,) or "auto", default=1.0
+        Standard deviation of each weight before any data, > 0. "auto" (for ``covariance="diagonal"``): eight
+        priors from 1/16 to 8 side by side, mixed by how well they predict.
+    prior_mean : float or array of shape (n_features,), default=0.0
+        Mean of each weight before any data. A single number is the intercept's mean too.
+    forgetting : float, default=1.0
+        In (0, 1]. Before each learned row the belief relaxes towards the prior by this factor; 0.999
+        remembers about 1000 rows. It never becomes wider than the prior.
+    fit_intercept : bool, default=True
+        Whether to add a constant feature; its weight is the last one of ``posterior_``.
+    random_state : int, RandomState, Generator or None, default=None
+        For the sampling methods. Learning is deterministic.
+    intercept_std : float, default=None
+        Standard deviation of the intercept before any data. None: ``prior_std`` if that is one number,
+        else 1. A large number (300) lets the data alone decide.
+    drift_std : float, default=0.0
+        The alternative to forgetting: before each learned row every weight takes a random step of this
+        standard deviation.
+    tick : {"observation", "clock"}, default="observation"
+        Whether forgetting or drift set in before each learned row, or only when `forget` is called.
+    block_size : int, default=None
+        Rows per block inside `fold`. It changes the speed, not the result; except that a low-rank posterior is
+        projected once per block, so there it is part of the method (default: ``rank``, at most 32).
+    second_look : int, default=0
+        Keep so many rows after they were learned and visit each once more before it is let go: closer to the batch
+        optimum (about four times with twice as many rows as weights), for twice the work. Not with forgetting,
+        drift or refine.
+
+    Attributes
+    ----------
+    coef_, coef_std_ : arrays of shape (n_features,)
+        Posterior mean and standard deviation of the weights.
+    intercept_, intercept_std_ : float
+        The same for the intercept.
+    posterior_ : belief
+        The belief itself, the intercept's weight last.
+    progressive_log_loss_ : float
+        Mean of -log p(y) of predicting each row before learning it, so far.
+    n_observations_ : int
+        Number of rows learned.
+    n_features_in_ : int
+        Number of features.
+    feature_names_in_ : array of shape (n_features_in_,)
+        Names of the columns, if X was a dataframe whose names are all strings.
+    """
+
+    covariance: str
+    rank: int
+    rule: str | StreamRule | None
+    at: str | At
+    coupling: str | Coupling
+    prior_std: ArrayLike
+    prior_mean: ArrayLike
+    forgetting: float
+    fit_intercept: bool
+    random_state: RandomState
+    intercept_std: float | None
+    drift_std: float
+    tick: str
+    block_size: int | None
+    second_look: int
+
+
+def keep(model: object, arguments: Mapping[str, object]) -> None:
+    """Keep a constructor's arguments, its ``locals()``, as attributes of the same names, untouched.
+
+    scikit-learn and River read the parameters of an estimator from the signature of its constructor, and clone it from
+    these attributes. So every estimator spells its signature out, also what it shares with others: that repetition is
+    deliberate.
+    """
+    vars(model).update({name: value for name, value in arguments.items() if name != "self"})

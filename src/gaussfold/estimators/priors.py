@@ -1,0 +1,95 @@
+"""From the parameters of an estimator to the belief it starts with: the one place that knows all shapes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from gaussfold.beliefs.dense.belief import DenseGaussian
+from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
+from gaussfold.beliefs.diagonal.coupling import Coupling
+from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
+from gaussfold.beliefs.lowrank.belief import LowRankGaussian
+from gaussfold.types import Array, ArrayLike
+
+AnyBelief: TypeAlias = DenseGaussian | LowRankGaussian | DiagonalGaussian | DiagonalMixture
+"""What an estimator may hold."""
+AUTO = "auto"
+SHAPES = ("full", "lowrank", "diagonal")
+RULES = {"full": "vi", "lowrank": "vi", "diagonal": "newton"}
+"""What ``rule=None`` means."""
+LARGEST_BLOCK = 32
+"""Rows per projection of a low-rank belief, unless it has fewer factors or is told otherwise."""
+
+
+@dataclass(frozen=True)
+class Prior:
+    """What is believed before any data; the belief itself is made on demand, so that it costs no memory afterwards."""
+
+    covariance: str
+    """One of `SHAPES`."""
+    dim: int
+    """Number of parameters, the intercept included."""
+    mean: Array
+    """One number for all parameters (0-d: a diagonal belief then takes no memory yet), or one each."""
+    std: Array | str
+    """The same; or `AUTO`, for a diagonal covariance."""
+    coupling: Coupling
+    """Of a diagonal belief."""
+    last_std: float | None = None
+    """Standard deviation of the last parameter (the intercept), where that differs."""
+    rank: int = 10
+    """Factors of a low-rank belief."""
+    block_size: int | None = None
+    """Rows per projection of a low-rank belief."""
+
+    def belief(self) -> AnyBelief:
+        """A new belief that has seen nothing."""
+        if self.covariance == "full":
+            return DenseGaussian.independent(self._means(), self._stds(self.std))
+        if self.covariance == "lowrank":
+            block = lowrank_block(self.rank, self.block_size)
+            return LowRankGaussian.independent(self._means(), self._stds(self.std), self.rank, block_size=block)
+        return self.diagonal_belief()
+
+    def diagonal_belief(self) -> DiagonalGaussian | DiagonalMixture:
+        """A new diagonal belief: one Gaussian, or for `AUTO` several that differ in their standard deviation."""
+        if isinstance(self.std, str):
+            return DiagonalMixture([self._diagonal(std) for std in PRIOR_GRID])
+        return self._diagonal(self.std)
+
+    def _diagonal(self, std: ArrayLike) -> DiagonalGaussian:
+        if np.ndim(std) == 0 and np.ndim(self.mean) == 0 and self.last_std is None:
+            return DiagonalGaussian.isotropic(self.dim, float(std), float(self.mean), self.coupling)
+        return DiagonalGaussian.independent(self._means(), self._stds(std), self.coupling)
+
+    def _means(self) -> Array:
+        return _each(self.mean, self.dim)
+
+    def _stds(self, std: ArrayLike) -> Array:
+        stds = _each(std, self.dim)
+        if self.last_std is not None:
+            stds[-1] = self.last_std
+        return stds
+
+
+def lowrank_block(rank: int, block_size: int | None) -> int:
+    """Rows per projection: as asked, or as many as there are factors: waiting rows at most double the memory."""
+    return min(LARGEST_BLOCK, rank) if block_size is None else block_size
+
+
+def restore_belief(state: dict[str, np.ndarray]) -> AnyBelief:
+    """The belief whose ``state`` this is; its shape is told by the names of its arrays."""
+    if "W" in state:
+        return LowRankGaussian.from_state(state)
+    if "cells" not in state:
+        return DenseGaussian.from_state(state)
+    if state["log_weights"].size > 1:
+        return DiagonalMixture.from_state(state)
+    return DiagonalGaussian.from_state(state)
+
+
+def _each(value: ArrayLike, dim: int) -> Array:
+    return np.array(np.broadcast_to(np.asarray(value, dtype=np.float64), (dim,)))
