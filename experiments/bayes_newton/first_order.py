@@ -23,8 +23,7 @@ class FirstOrder:
 
     def __init__(self, model: Any, X: Any, Y: Any, rate: float = 0.1) -> None:
         self.model, self.rate = model, rate
-        model.fit(X, Y, iterations=1)
-        model._reset_sites()
+        model.fit(X, Y, iterations=0)
         rows, latents = model.sites_.shift.shape
         self.mean = np.zeros((rows, latents))
         self.root = np.broadcast_to(np.log(10.0) * np.eye(latents), (rows, latents, latents)).copy()

@@ -154,7 +154,7 @@ def aircraft(context: Context, trend: Any, cycle: Any) -> dict[str, Any]:
     return {
         "days": y.size,
         "accidents": float(y.sum()),
-        "states": int(process.prior_._chain.space.size),
+        "states": sum(each.state_space().size for each in process.covariances),
         "seconds_first_fit": fitted - began,
         "iterations_of_first_fit": process.result_.iterations,
         "seconds_learning": done - fitted,
