@@ -160,7 +160,7 @@ class StreamingRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[mi
         checks.positive("noise_guess", self.noise_guess)
         checks.positive("noise_guess_worth", self.noise_guess_worth)
         if isinstance(self.noise_std, str):
-            checks.one_of("noise_std", self.noise_std, ("learn",))
+            checks.one_of("noise_std", self.noise_std, ("learn",), also="a number > 0")
             if isinstance(self.prior_std, str):
                 msg = "prior_std='auto' and noise_std='learn' are alternatives: give one of them a number"
                 raise ValueError(msg)  # noqa: TRY004 - every bad argument is one kind of error
