@@ -7,16 +7,18 @@ reaches into it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from gaussfold import registry
 from gaussfold.estimators.noise import NoiseBelief
-from gaussfold.estimators.priors import restore_belief
+from gaussfold.estimators.priors import AnyBelief, restore_belief
 from gaussfold.lookback import Lookback
 from gaussfold.store.codecs import decode_labels, decode_rng, encode_labels, encode_rng
+from gaussfold.types import ArrayLike
 
 Model = TypeVar("Model")
 
@@ -27,9 +29,9 @@ OPTIONS = ("rule", "at", "coupling")
 class Learned(NamedTuple):
     """What an estimator has beside its parameters."""
 
-    parameters: dict[str, Any]
+    parameters: dict[str, ArrayLike]
     """As they were when learning began."""
-    beliefs: list[Any]
+    beliefs: Sequence[AnyBelief]
     lookbacks: list[Lookback]
     noise: NoiseBelief | None
     rng: np.random.Generator
@@ -37,7 +39,7 @@ class Learned(NamedTuple):
     n_observations: int
 
 
-def parameters(model: Any) -> dict[str, Any]:
+def parameters(model: BaseEstimator) -> dict[str, ArrayLike]:
     """Read the constructor's parameters; arrays are copied. The seed is left out: it may change."""
     values = model.get_params(deep=False)
     values.pop("random_state")
@@ -96,7 +98,7 @@ def blank(cls: Callable[..., Model], described: Mapping[str, Any], arrays: Mappi
 
 
 def learned(
-    described: Mapping[str, Any], arrays: Mapping[str, np.ndarray], given: dict[str, Any], *, looks_back: bool
+    described: Mapping[str, Any], arrays: Mapping[str, np.ndarray], given: dict[str, ArrayLike], *, looks_back: bool
 ) -> Learned:
     """Undo `state` and `header`; ``given`` are the parameters."""
     beliefs = range(described["n_beliefs"])

@@ -46,7 +46,7 @@ class StreamingEstimator(Readout):
     # Set by the first call that learns; `_LEARNED` lists them for `fit`, which forgets them.
     _likelihood: Likelihood
     _lookbacks: list[Lookback]
-    _parameters: dict[str, object]
+    _parameters: dict[str, ArrayLike]
     _settings: settings.Settings
     n_observations_: int
 
