@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import Any, cast
 
 import numpy as np
 
-Json: TypeAlias = Any
+from gaussfold.registry import Json
+
 _LABEL_KINDS = "iufbUO"
-_BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+_BIT_GENERATORS = {
+    family.__name__: family
+    for family in (np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64)
+}
 
 
-def encode_labels(labels: np.ndarray[Any, Any]) -> Json:
+def encode_labels(labels: np.ndarray) -> dict[str, Json]:
     """Turn a 1-D array of labels into JSON of which `decode_labels` makes the same array, dtype included.
 
     Parameters
@@ -41,7 +46,7 @@ def encode_labels(labels: np.ndarray[Any, Any]) -> Json:
     return {"dtype": array.dtype.str, "values": values}
 
 
-def decode_labels(document: Json) -> np.ndarray[Any, Any]:
+def decode_labels(document: Mapping[str, Any]) -> np.ndarray:
     """Return the array that `encode_labels` was given."""
     dtype = np.dtype(document["dtype"])
     if dtype.kind not in _LABEL_KINDS:
@@ -52,7 +57,7 @@ def decode_labels(document: Json) -> np.ndarray[Any, Any]:
     return labels
 
 
-def encode_rng(random_state: Any) -> Json:
+def encode_rng(random_state: object) -> Json:
     """``None``, a seed, a ``Generator`` or a ``RandomState`` as JSON, with everything it will ever draw.
 
     The seed sequence goes along, so that ``spawn`` continues too.
@@ -70,25 +75,23 @@ def encode_rng(random_state: Any) -> Json:
         return int(random_state)
     if isinstance(random_state, np.random.Generator):
         bits = random_state.bit_generator
-        _check_bit_generator(type(bits).__name__)
-        seeds = getattr(bits, "seed_seq", None)
-        spawn = seeds.state if isinstance(seeds, np.random.SeedSequence) else None
+        _bit_generator(type(bits).__name__)
+        spawn = bits.seed_seq.state if isinstance(bits.seed_seq, np.random.SeedSequence) else None
         return {"type": "Generator", "state": _plain(bits.state), "seeds": _plain(spawn)}
     if isinstance(random_state, np.random.RandomState):
-        state: dict[str, Any] = dict(random_state.get_state(legacy=False))
-        _check_bit_generator(state["bit_generator"])
+        state = dict(random_state.get_state(legacy=False))
+        _bit_generator(state["bit_generator"])
         return {"type": "RandomState", "state": _plain(state)}
     msg = f"random_state: {random_state!r}; allowed are None, an integer, a Generator and a RandomState"
     raise ValueError(msg)
 
 
-def decode_rng(document: Json) -> Any:
+def decode_rng(document: Any) -> Any:
     """Return the random state that `encode_rng` was given, about to draw the same numbers."""
     if document is None or isinstance(document, int):
         return document
     state = _arrays(document["state"])
-    _check_bit_generator(state["bit_generator"])
-    family = getattr(np.random, state["bit_generator"])
+    family = _bit_generator(state["bit_generator"])
     if document["type"] == "RandomState":
         old = np.random.RandomState(family())
         old.set_state(state)
@@ -99,23 +102,24 @@ def decode_rng(document: Json) -> Any:
     return np.random.Generator(bits)
 
 
-def _check_bit_generator(name: str) -> None:
+def _bit_generator(name: str) -> type[np.random.BitGenerator]:
     if name not in _BIT_GENERATORS:
         msg = f"random_state: bit generator {name!r}; allowed are {', '.join(_BIT_GENERATORS)}"
         raise ValueError(msg)
+    return _BIT_GENERATORS[name]
 
 
-def _plain(value: Any) -> Json:
+def _plain(value: object) -> Json:
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
         return {"dtype": value.dtype.str, "array": value.tolist()}
     if isinstance(value, tuple | list):
         return [_plain(item) for item in value]
-    return value.item() if isinstance(value, np.generic) else value
+    return cast("Json", value.item() if isinstance(value, np.generic) else value)
 
 
-def _arrays(value: Json) -> Any:
+def _arrays(value: Any) -> Any:
     if isinstance(value, dict):
         if value.keys() == {"dtype", "array"}:
             return np.array(value["array"], dtype=value["dtype"])
