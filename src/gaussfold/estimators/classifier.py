@@ -12,8 +12,7 @@ from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.estimators import labels, mixtures
 from gaussfold.estimators.documented import documented
 from gaussfold.estimators.parameters import RandomState, StreamingParameters, keep
-from gaussfold.estimators.streaming import StreamingEstimator
-from gaussfold.folding import FoldResult
+from gaussfold.estimators.streaming import Folded, StreamingEstimator
 from gaussfold.likelihoods import Bernoulli
 from gaussfold.likelihoods.bernoulli import Expectation, Link
 from gaussfold.protocols import Likelihood
@@ -23,7 +22,7 @@ from gaussfold.types import Array, ArrayLike, Moments
 
 
 @documented(StreamingParameters)
-class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[misc]
+class StreamingClassifier(ClassifierMixin, StreamingEstimator):
     """Bayesian logistic or probit regression, folded forward one row at a time.
 
     ``p(y = 1 | x) = g(x'θ)`` with a Gaussian belief over θ. There is no learning rate and nothing to tune;
@@ -35,25 +34,14 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
 
     Parameters
     ----------
-    %(covariance)s
-    %(rank)s
+    %(covariance, rank)s
     link : {"logit", "probit"}, default="logit"
         The function g: logistic, or the normal distribution function.
-    %(rule)s
-    %(at)s
-    %(coupling)s
-    %(prior_std)s
-    %(prior_mean)s
-    %(forgetting)s
-    %(fit_intercept)s
-    %(random_state)s
-    %(intercept_std)s
-    %(drift_std)s
+    %(rule, at, coupling, prior_std, prior_mean, forgetting, fit_intercept, random_state, intercept_std, drift_std)s
     %(tick)s
     expectation : {"quadrature", "probit"}, default="quadrature"
         How the logistic function is integrated: to rounding error, or by the closed form of rvga (58).
-    %(block_size)s
-    %(second_look)s
+    %(block_size, second_look)s
 
     Attributes
     ----------
@@ -65,10 +53,7 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
         The same for the intercept.
     posterior_ : belief, or list of beliefs for more than two classes
         The belief itself, the intercept's weight last.
-    %(progressive_log_loss_)s
-    %(n_observations_)s
-    %(n_features_in_)s
-    %(feature_names_in_)s
+    %(progressive_log_loss_, n_observations_, n_features_in_, feature_names_in_)s
 
     See Also
     --------
@@ -219,11 +204,12 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):  # type: ignore[
         missing = np.isnan(codes)
         return [np.where(missing, np.nan, codes == k) for k in range(len(self.classes_))]
 
-    def _score(self, results: list[FoldResult], targets: list[Array], learned: np.ndarray, weight: Array) -> Array:  # noqa: ARG002 - weight is the regressor's
-        if len(results) == 1:
-            return np.asarray(results[0].log_predictive[learned])
-        latent = [Moments(result.mean[learned], result.variance[learned]) for result in results]
-        own = np.argmax(np.stack(targets, axis=1)[learned], axis=1)
+    def _score(self, folded: Folded) -> Array:
+        if len(folded.results) == 1:
+            return folded.log_predictive()
+        rows = folded.learned
+        latent = [Moments(result.mean[rows], result.variance[rows]) for result in folded.results]
+        own = np.argmax(np.stack(folded.targets, axis=1)[rows], axis=1)
         return np.take_along_axis(self._normalised(latent), own[:, None], axis=1)[:, 0]
 
     def _normalised(self, latent: list[Moments]) -> Array:

@@ -1,7 +1,7 @@
 """A parameter is documented once: what a class inherits or hands on is quoted from where it is documented.
 
-A docstring names an entry of another class's numpydoc sections on a line of its own, ``%(rank)s``; `documented` puts
-that entry there, so that ``help`` shows everything. Indented lines below go on with the entry.
+A docstring names entries of another class's numpydoc sections on a line of their own, ``%(rank, rule)s``; `documented`
+puts them there, so that ``help`` shows everything. Indented lines below go on with the last of them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TypeVar
 
 Class = TypeVar("Class", bound=type)
 
-_QUOTATION = re.compile(r"^( *)%\((\w+)\)s *$", re.MULTILINE)
+_QUOTATION = re.compile(r"^( *)%\((\w+(?:, \w+)*)\)s *$", re.MULTILINE)
 _SECTION = re.compile(r"^(Parameters|Attributes)\n-+\n(.*?)(?=^\w[\w ]*\n-+\n|\Z)", re.MULTILINE | re.DOTALL)
 _ENTRY = re.compile(r"^(\w+)(?:, \w+)*(?: :.*)?\n(?:(?: +.*)?(?:\n|\Z))+", re.MULTILINE)
 
@@ -34,12 +34,13 @@ def documented(*sources: type) -> Callable[[Class], Class]:
     known = {name: entry for source in sources for name, entry in entries(source).items()}
 
     def fill_in(cls: Class) -> Class:
-        def entry(match: re.Match[str]) -> str:
-            indent, name = match.groups()
-            return "\n".join(indent + line if line else "" for line in known[name].split("\n"))
+        def quote(match: re.Match[str]) -> str:
+            indent, names = match.groups()
+            lines = "\n".join(known[name] for name in names.split(", ")).split("\n")
+            return "\n".join(indent + line if line else "" for line in lines)
 
         if cls.__doc__ is not None:  # python -OO
-            cls.__doc__ = _QUOTATION.sub(entry, cls.__doc__)
+            cls.__doc__ = _QUOTATION.sub(quote, cls.__doc__)
         return cls
 
     return fill_in

@@ -26,7 +26,7 @@ from gaussfold.types import Array, ArrayLike
 METHODS = ("recursive-em", "online-em", "gradient")
 
 
-class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Factor analysis in one pass: x = mean + F h + noise, with independent noise per feature.
 
     Parameters

@@ -14,17 +14,18 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gaussfold.estimators.documented import documented
 from gaussfold.estimators.frames import names_of
-from gaussfold.estimators.parameters import RandomState, keep
+from gaussfold.estimators.parameters import keep
 from gaussfold.gp import Covariance, GaussianProcess, Matern32
 from gaussfold.likelihoods import Bernoulli, Gaussian, StudentT
 from gaussfold.likelihoods.bernoulli import Link
-from gaussfold.protocols import Likelihood, Rule
+from gaussfold.protocols import Likelihood
 from gaussfold.registry import decode, encode
+from gaussfold.rules import Curvature, SiteRule
 from gaussfold.store.codecs import decode_labels, decode_rng, encode_labels, encode_rng
 from gaussfold.types import Array, ArrayLike
 
 
-class _GPEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+class _GPEstimator(BaseEstimator):
     """What both share: building, learning, storing.
 
     Parameters
@@ -40,8 +41,8 @@ class _GPEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no t
     """
 
     covariance: Covariance | None
-    rule: str | Rule
-    curvature: object
+    rule: str | SiteRule
+    curvature: str | Curvature
     structure: str
     inducing: ArrayLike
     damping: float
@@ -49,7 +50,7 @@ class _GPEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no t
     tol: float
     learn_hyperparameters: bool
     learning_steps: int
-    random_state: RandomState
+    random_state: int | np.random.Generator | None
     n_features_in_: int
     _models: list[GaussianProcess]
 
@@ -127,7 +128,7 @@ class _GPEstimator(BaseEstimator):  # type: ignore[misc] # scikit-learn has no t
 
 
 @documented(GaussianProcess, _GPEstimator)
-class GPClassifier(ClassifierMixin, _GPEstimator):  # type: ignore[misc] # scikit-learn has no types
+class GPClassifier(ClassifierMixin, _GPEstimator):
     """Gaussian-process classification; more than two classes one against the rest.
 
     Parameters
@@ -135,15 +136,7 @@ class GPClassifier(ClassifierMixin, _GPEstimator):  # type: ignore[misc] # sciki
     %(covariance)s
     link : {"logit", "probit"}, default="logit"
         From the latent function to the probability.
-    %(rule)s
-    %(curvature)s
-    %(structure)s
-    %(inducing)s
-    %(damping)s
-    %(max_iter)s
-    %(tol)s
-    %(learn_hyperparameters)s
-    %(learning_steps)s
+    %(rule, curvature, structure, inducing, damping, max_iter, tol, learn_hyperparameters, learning_steps)s
     %(random_state)s
 
     Attributes
@@ -168,8 +161,8 @@ class GPClassifier(ClassifierMixin, _GPEstimator):  # type: ignore[misc] # sciki
         self,
         covariance: Covariance | None = None,
         link: Link = "logit",
-        rule: str | Rule = "vi",
-        curvature: object = "exact",
+        rule: str | SiteRule = "vi",
+        curvature: str | Curvature = "exact",
         structure: str = "dense",
         *,
         inducing: ArrayLike = None,
@@ -178,7 +171,7 @@ class GPClassifier(ClassifierMixin, _GPEstimator):  # type: ignore[misc] # sciki
         tol: float = 1e-6,
         learn_hyperparameters: bool = True,
         learning_steps: int = 20,
-        random_state: RandomState = None,
+        random_state: int | np.random.Generator | None = None,
     ) -> None:
         keep(self, locals())
 
@@ -224,7 +217,7 @@ class GPClassifier(ClassifierMixin, _GPEstimator):  # type: ignore[misc] # sciki
 
 
 @documented(GaussianProcess, _GPEstimator)
-class GPRegressor(RegressorMixin, _GPEstimator):  # type: ignore[misc] # scikit-learn has no types
+class GPRegressor(RegressorMixin, _GPEstimator):
     """Gaussian-process regression with normal or Student-t noise.
 
     Parameters
@@ -236,16 +229,10 @@ class GPRegressor(RegressorMixin, _GPEstimator):  # type: ignore[misc] # scikit-
         starts.
     df : float, default=None
         A number gives the noise a Student-t distribution with so many degrees of freedom.
-    %(rule)s
-    %(curvature)s
-    %(structure)s
+    %(rule, curvature, structure)s
     normalize_y : bool, default=True
         Whether to centre the targets and scale them to unit variance inside.
-    %(inducing)s
-    %(damping)s
-    %(max_iter)s
-    %(tol)s
-    %(learn_hyperparameters)s
+    %(inducing, damping, max_iter, tol, learn_hyperparameters)s
     learning_steps : int, default=50
         Most steps of the optimiser.
     %(random_state)s
@@ -268,8 +255,8 @@ class GPRegressor(RegressorMixin, _GPEstimator):  # type: ignore[misc] # scikit-
         covariance: Covariance | None = None,
         noise_std: float = 0.5,
         df: float | None = None,
-        rule: str | Rule = "vi",
-        curvature: object = "exact",
+        rule: str | SiteRule = "vi",
+        curvature: str | Curvature = "exact",
         structure: str = "dense",
         *,
         normalize_y: bool = True,
@@ -279,7 +266,7 @@ class GPRegressor(RegressorMixin, _GPEstimator):  # type: ignore[misc] # scikit-
         tol: float = 1e-6,
         learn_hyperparameters: bool = True,
         learning_steps: int = 50,
-        random_state: RandomState = None,
+        random_state: int | np.random.Generator | None = None,
     ) -> None:
         keep(self, locals())
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
 
 from gaussfold import checks
@@ -14,12 +13,12 @@ from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.estimators import mixtures
 from gaussfold.estimators.documented import documented
 from gaussfold.estimators.parameters import RandomState, StreamingParameters, keep
-from gaussfold.estimators.streaming import StreamingEstimator
+from gaussfold.estimators.regression import RegressionEstimator
 from gaussfold.likelihoods import NegativeBinomial, Poisson
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.at import At
 from gaussfold.rules.base import StreamRule
-from gaussfold.types import Array, ArrayLike
+from gaussfold.types import Array, ArrayLike, Moments
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class PoissonRate(Poisson):
 
 
 @documented(StreamingParameters)
-class StreamingPoissonRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[misc]
+class StreamingPoissonRegressor(RegressionEstimator):
     """Bayesian regression for counts, folded forward one row at a time.
 
     ``y ~ Poisson(exp(x'θ))`` with a Gaussian belief over θ; with ``dispersion=r`` the counts are negative
@@ -47,38 +46,21 @@ class StreamingPoissonRegressor(RegressorMixin, StreamingEstimator):  # type: ig
 
     Parameters
     ----------
-    %(covariance)s
-    %(rank)s
-    %(rule)s
-    %(at)s
-    %(coupling)s
-    %(prior_std)s
-    %(prior_mean)s
-    %(forgetting)s
-    %(fit_intercept)s
-    %(random_state)s
+    %(covariance, rank, rule, at, coupling, prior_std, prior_mean, forgetting, fit_intercept, random_state)s
     dispersion : float, default=None
         None: Poisson. A number r > 0: negative binomial; the smaller, the more the counts scatter.
     target : {"count", "rate"}, default="count"
         What y holds: whole numbers, or counts divided by their exposure, with the exposure as
         ``sample_weight`` (Poisson only; the same posterior as counts with an offset log exposure).
-    %(intercept_std)s
-    %(drift_std)s
-    %(tick)s
-    %(block_size)s
-    %(second_look)s
+    %(intercept_std, drift_std, tick, block_size, second_look)s
 
     Attributes
     ----------
     %(coef_)s
         They act on the log of the rate.
-    %(intercept_)s
-    %(posterior_)s
-    %(progressive_log_loss_)s
+    %(intercept_, posterior_, progressive_log_loss_)s
         For rates it has a constant too little or too much: compare it between models only.
-    %(n_observations_)s
-    %(n_features_in_)s
-    %(feature_names_in_)s
+    %(n_observations_, n_features_in_, feature_names_in_)s
 
     Notes
     -----
@@ -123,26 +105,6 @@ class StreamingPoissonRegressor(RegressorMixin, StreamingEstimator):  # type: ig
     ) -> None:
         keep(self, locals())
 
-    def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """Return the expected count (or rate) of each row, and on request how far a count may be from it.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or dataframe of shape (n_rows, n_features)
-            Finite numbers.
-        return_std : bool, default=False
-            Also return the standard deviation of the count: that of the rate and of the count given the
-            rate together.
-
-        Returns
-        -------
-        mean : array of shape (n_rows,)
-        std : array of shape (n_rows,), if ``return_std``
-        """
-        (latent,) = self._latent(X)
-        mean, variance = mixtures.predictive(self._likelihood, latent)
-        return (mean, np.sqrt(variance)) if return_std else mean
-
     def predict_rate_std(self, X: ArrayLike) -> Array:
         """Posterior standard deviation of the rate exp(x'θ) itself, the scatter of the counts apart."""
         (latent,) = self._latent(X)
@@ -152,6 +114,9 @@ class StreamingPoissonRegressor(RegressorMixin, StreamingEstimator):  # type: ig
         tags = super().__sklearn_tags__()
         tags.target_tags.positive_only = True
         return tags
+
+    def _label_moments(self, latent: Moments) -> Moments:
+        return mixtures.predictive(self._likelihood, latent)
 
     def _resolve_likelihood(self) -> Likelihood:
         checks.one_of("target", self.target, ("count", "rate"))

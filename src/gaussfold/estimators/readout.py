@@ -17,7 +17,7 @@ from gaussfold.estimators.priors import AnyBelief
 from gaussfold.types import Array, ArrayLike, Moments
 
 
-class Readout(StreamingParameters, BaseEstimator):  # type: ignore[misc] # scikit-learn has no types
+class Readout(StreamingParameters, BaseEstimator):
     """The half of a streaming estimator that only looks. `StreamingEstimator` is the half that learns."""
 
     _beliefs: Sequence[AnyBelief] = ()

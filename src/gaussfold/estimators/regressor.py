@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.base import RegressorMixin
 
 from gaussfold import checks
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.estimators.documented import documented
 from gaussfold.estimators.noise import NoiseBelief, log_student
 from gaussfold.estimators.parameters import RandomState, StreamingParameters, keep
-from gaussfold.estimators.streaming import StreamingEstimator
-from gaussfold.folding import FoldResult
+from gaussfold.estimators.regression import RegressionEstimator
+from gaussfold.estimators.streaming import Folded
 from gaussfold.likelihoods import Gaussian, StudentT
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.at import At
 from gaussfold.rules.base import StreamRule
-from gaussfold.types import Array, ArrayLike
+from gaussfold.types import Array, ArrayLike, Moments
 
 
 @documented(StreamingParameters)
-class StreamingRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[misc]
+class StreamingRegressor(RegressionEstimator):
     """Bayesian linear regression, folded forward one row at a time.
 
     ``y = x'θ + ε`` with a Gaussian belief over θ. For Gaussian noise this is the Kalman filter, and one pass
@@ -28,21 +27,16 @@ class StreamingRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[mi
 
     Parameters
     ----------
-    %(covariance)s
-    %(rank)s
-    %(rule)s
+    %(covariance, rank, rule)s
         It matters for Student-t noise only.
     %(at)s
         It matters for Student-t noise only.
-    %(coupling)s
-    %(prior_std)s
+    %(coupling, prior_std)s
         With ``noise_std="learn"`` it is in units of the noise: 10 means ten times the (unknown) standard deviation of
         ε. The same goes for ``intercept_std`` and ``drift_std``, but not for ``prior_mean``.
-    %(prior_mean)s
-    %(forgetting)s
+    %(prior_mean, forgetting)s
         If the noise is learned, the belief over it relaxes too.
-    %(fit_intercept)s
-    %(random_state)s
+    %(fit_intercept, random_state)s
     noise_std : float or "learn", default=1.0
         Standard deviation of ε, > 0. "learn": unknown, with an inverse-gamma prior on its square; the
         posterior is still exact (normal-inverse-gamma) and predictions follow a Student-t distribution.
@@ -53,29 +47,23 @@ class StreamingRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[mi
         For ``noise_std="learn"``: what its value might be ...
     noise_guess_worth : float, default=0.01
         ... and how many observations that guess is worth, > 0.
-    %(intercept_std)s
-    %(drift_std)s
-    %(tick)s
-    %(block_size)s
-    %(second_look)s
+    %(intercept_std, drift_std, tick, block_size, second_look)s
 
     Attributes
     ----------
-    %(coef_)s
-    %(intercept_)s
+    %(coef_, intercept_)s
     noise_std_ : float
         ``noise_std``, or the root of the posterior mean of the noise's variance if that is learned
         (infinite until about two rows have been seen).
     %(posterior_)s
         In units of the noise, if that is learned.
-    %(progressive_log_loss_)s
-    %(n_observations_)s
-    %(n_features_in_)s
-    %(feature_names_in_)s
+    %(progressive_log_loss_, n_observations_, n_features_in_, feature_names_in_)s
 
     Notes
     -----
-    A row of weight w counts as w equal rows. A missing label (NaN, None) means: leave that row out.
+    A row of weight w counts as w equal rows. A missing label (NaN, None) means: leave that row out. The standard
+    deviation of a prediction is infinite where no variance exists: Student-t noise with ``df <= 2``, or learned noise
+    before about two rows.
 
     References
     ----------
@@ -132,29 +120,10 @@ class StreamingRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[mi
         self._require_fitted()
         return float(self.noise_std) if self._noise is None else float(np.sqrt(self._noise.variance))
 
-    def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
-        """Return the expected label of each row, and on request how far a label may be from it.
-
-        Parameters
-        ----------
-        X : array, CSR matrix or dataframe of shape (n_rows, n_features)
-            Finite numbers.
-        return_std : bool, default=False
-            Also return the standard deviation of the label: that of x'θ and the noise together
-            (`predict_latent` leaves the noise out). It is infinite where no variance exists: Student-t noise
-            with ``df <= 2``, or learned noise before about two rows.
-
-        Returns
-        -------
-        mean : array of shape (n_rows,)
-        std : array of shape (n_rows,), if ``return_std``
-        """
-        (latent,) = self._latent(X)
-        if not return_std:
-            return latent.mean
+    def _label_moments(self, latent: Moments) -> Moments:
         if self._noise is not None:
-            return latent.mean, np.sqrt(latent.variance + self._noise.variance)
-        return latent.mean, np.sqrt(self._likelihood.predictive(latent).variance)
+            return Moments(latent.mean, latent.variance + self._noise.variance)
+        return Moments(latent.mean, self._likelihood.predictive(latent).variance)
 
     def _resolve_likelihood(self) -> Likelihood:
         checks.positive("noise_guess", self.noise_guess)
@@ -175,11 +144,11 @@ class StreamingRegressor(RegressorMixin, StreamingEstimator):  # type: ignore[mi
         learn = isinstance(self.noise_std, str)
         return NoiseBelief.from_guess(self.noise_guess, self.noise_guess_worth) if learn else None
 
-    def _score(self, results: list[FoldResult], targets: list[Array], learned: np.ndarray, weight: Array) -> Array:
+    def _score(self, folded: Folded) -> Array:
         if self._noise is None:
-            return np.asarray(results[0].log_predictive[learned])
-        residual = targets[0][learned] - results[0].mean[learned]
-        variance = results[0].variance[learned]
+            return folded.log_predictive()
+        result, rows = folded.results[0], folded.learned
+        residual, variance = folded.targets[0][rows] - result.mean[rows], result.variance[rows]
         factor = self.forgetting if self.tick == "observation" else 1.0
-        self._noise, shape, scale = self._noise.learn(residual, variance, weight, factor)
+        self._noise, shape, scale = self._noise.learn(residual, variance, folded.weight, factor)
         return log_student(residual, variance, shape, scale)

@@ -25,7 +25,7 @@ INTERCEPT = "gaussfold.intercept"
 FIRST_ROOM = 64
 
 
-class RiverClassifier(base.MiniBatchClassifier):  # type: ignore[misc]
+class RiverClassifier(base.MiniBatchClassifier):
     """Bayesian logistic or probit regression without a learning rate: the marginal Gaussian learner for River.
 
     A numeric feature is used as it is; a text (or any other value) is the feature "name=value" with value 1; a missing

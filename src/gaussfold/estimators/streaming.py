@@ -5,7 +5,7 @@ No mathematics here: rows and parameters are checked (`validation`, `settings`),
 
 from __future__ import annotations
 
-from typing import Self, TypedDict
+from typing import NamedTuple, Self, TypedDict
 
 import numpy as np
 from sklearn.utils import Tags
@@ -40,6 +40,21 @@ class _FoldOptions(TypedDict):
     block_size: int | None
 
 
+class Folded(NamedTuple):
+    """The rows of one call, as every belief has met them."""
+
+    results: list[FoldResult]
+    targets: list[Array]
+    learned: np.ndarray
+    """Which rows have a label and count."""
+    weight: Array
+    """Of the learned rows alone."""
+
+    def log_predictive(self) -> Array:
+        """Of the learned rows, before each was learned, for one belief."""
+        return np.asarray(self.results[0].log_predictive[self.learned])
+
+
 class StreamingEstimator(Readout):
     """One Gaussian belief over the weights (or one per class), folded forward row by row."""
 
@@ -59,13 +74,14 @@ class StreamingEstimator(Readout):
         """What is believed of the noise level before any data, if it is to be learned."""
         return None
 
-    def _targets(self, y: ArrayLike, n_rows: int, classes: ArrayLike = None) -> list[Array]:  # noqa: ARG002 - the classifier's
+    def _targets(self, y: ArrayLike, n_rows: int, classes: ArrayLike = None) -> list[Array]:
         """One array of numeric labels per belief, NaN where a row has none; `fold` will check the values."""
+        del classes  # only a classifier has any
         return [validation.numeric_labels(y, n_rows, type(self).__name__)]
 
-    def _score(self, results: list[FoldResult], targets: list[Array], learned: np.ndarray, weight: Array) -> Array:  # noqa: ARG002 - for those who need more
-        """Log predictive density of each learned row before it was learned; ``weight`` is theirs alone."""
-        return np.asarray(results[0].log_predictive[learned])
+    def _score(self, folded: Folded) -> Array:
+        """Log predictive density of each learned row before it was learned."""
+        return folded.log_predictive()
 
     # Learning.
 
@@ -281,7 +297,7 @@ class StreamingEstimator(Readout):
             )
             results = self._fold(beliefs, validation.with_intercept(X, self.fit_intercept), targets, options, refine)
             counts = np.ones(np.count_nonzero(learned)) if weight is None else weight[learned]
-            score = self._score(results, targets, learned, counts)
+            score = self._score(Folded(results, targets, learned, counts))
             self._loss = (self._loss[0] - float(counts @ score), self._loss[1] + float(counts.sum()))
             self.n_observations_ += len(counts)
         else:  # nothing is learned, to the last bit
