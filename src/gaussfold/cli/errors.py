@@ -38,20 +38,8 @@ def no_traceback() -> Iterator[None]:
     try:
         yield
         sys.stdout.flush()
-    except BrokenPipeError:
-        close_output()
-        sys.exit(BROKEN_PIPE)
-    except Failure as failure:
-        sys.exit(fail(str(failure), failure.code))
     except KeyboardInterrupt:
         sys.exit(fail("interrupted", INTERRUPTED))
-    except FileNotFoundError as error:
-        sys.exit(_translate(error))
-    except OSError as error:
-        name = f"{error.filename}: " if error.filename else ""
-        sys.exit(fail(f"{name}{error.strerror or error}", CANNOT_WRITE))
-    except MemoryError:
-        sys.exit(fail("not enough memory; use fewer bits (-b) or --float32", INTERNAL))
     except Exception as error:
         if type(error).__module__.startswith(("click", "typer")):
             raise  # wrong usage and plain exits are theirs to show
@@ -59,19 +47,32 @@ def no_traceback() -> Iterator[None]:
 
 
 def _translate(error: Exception) -> int:
+    if isinstance(error, BrokenPipeError):
+        close_output()
+        return BROKEN_PIPE
+    if isinstance(error, Failure):
+        return fail(str(error), error.code)
+    if isinstance(error, MemoryError):
+        return fail("not enough memory; use fewer bits (-b) or --float32", INTERNAL)
+    if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+        name = f"{error.filename}: " if error.filename else ""
+        return fail(f"{name}{error.strerror or error}", CANNOT_WRITE)
+    return _translate_ours(error)
+
+
+def _translate_ours(error: Exception) -> int:
     from gaussfold.data.messages import DataError
     from gaussfold.store import StoreError
 
-    if isinstance(error, DataError):
-        return fail(str(error), BAD_DATA)
-    if isinstance(error, StoreError):
-        return fail(str(error), BAD_MODEL)
-    if isinstance(error, ValueError) and not os.environ.get("GAUSSFOLD_DEBUG"):
-        return fail(str(error), USAGE)
+    for kind, code in ((DataError, BAD_DATA), (StoreError, BAD_MODEL)):
+        if isinstance(error, kind):
+            return fail(str(error), code)
     if os.environ.get("GAUSSFOLD_DEBUG"):
         raise error
-    kind = type(error).__name__
-    return fail(f"a bug: {kind}: {error}; GAUSSFOLD_DEBUG=1 shows where, please report it", INTERNAL)
+    if isinstance(error, ValueError):
+        return fail(str(error), USAGE)
+    what = f"{type(error).__name__}: {error}"
+    return fail(f"a bug: {what}; GAUSSFOLD_DEBUG=1 shows where, please report it", INTERNAL)
 
 
 def close_output() -> None:

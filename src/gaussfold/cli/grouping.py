@@ -5,11 +5,14 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, get_type_hints
 
 import typer
 
 from gaussfold.cli.errors import no_traceback
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 def grouped(command: Callable[..., int]) -> Callable[..., None]:
@@ -19,7 +22,7 @@ def grouped(command: Callable[..., int]) -> Callable[..., None]:
     """
     hints = get_type_hints(command, include_extras=True)
     options: list[inspect.Parameter] = []
-    groups: dict[str, Any] = {}
+    groups: dict[str, type[DataclassInstance]] = {}
     for name, parameter in inspect.signature(command).parameters.items():
         if dataclasses.is_dataclass(hints[name]):
             groups[name] = hints[name]
@@ -27,19 +30,19 @@ def grouped(command: Callable[..., int]) -> Callable[..., None]:
         else:
             options.append(parameter.replace(annotation=hints[name], kind=inspect.Parameter.KEYWORD_ONLY))
 
-    def call(**given: Any) -> None:
+    def call(**given: object) -> None:
         with no_traceback():
             for name, group in groups.items():
                 given[name] = group(**{field.name: given.pop(field.name) for field in dataclasses.fields(group)})
             raise typer.Exit(command(**given))
 
     call.__name__, call.__doc__ = command.__name__, command.__doc__
-    call.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    call.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]  # what Typer reads
     call.__annotations__ = {option.name: option.annotation for option in options}
     return call
 
 
-def _fields(group: Any) -> list[inspect.Parameter]:
+def _fields(group: type[DataclassInstance]) -> list[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
     return [
         inspect.Parameter(

@@ -12,13 +12,13 @@ from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.beliefs.diagonal.rows import Rows
 from gaussfold.beliefs.trace import RowError, Trace
+from gaussfold.cli.progressive_loss import LEARNED, LOSS, POSITIVE, SEEN, WEIGHT, add_losses
 from gaussfold.cli.sampling import sampled_latent
 from gaussfold.cli.setting import Setting
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.messages import DataError
 from gaussfold.data.reading import Reading
 from gaussfold.dynamics import Forgetting
-from gaussfold.engine.totals import LEARNED, LOSS, POSITIVE, SEEN, WEIGHT, add_losses
 from gaussfold.folding import recipe_of
 from gaussfold.types import Array, Moments
 

@@ -1,17 +1,20 @@
-"""What training tells while it runs: a table in Vowpal Wabbit's manner, and a live bar on a terminal."""
+"""What training tells while it runs: a table in Vowpal Wabbit's manner, and a live line on a terminal."""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
 from gaussfold.beliefs.trace import Trace
 from gaussfold.cli.model import Prediction, StreamModel
+from gaussfold.cli.progressive_loss import LOSS, WEIGHT
 from gaussfold.data.chunks import Chunk
-from gaussfold.engine.totals import LOSS, WEIGHT
+
+if TYPE_CHECKING:
+    from rich.live import Live
 
 _HEADER = (
     "  average      since       example    example   current   current   current  features\n"
@@ -25,10 +28,10 @@ class Progress:
     def __init__(self, model: StreamModel, *, quiet: bool = False, every: int = 0, out: TextIO | None = None) -> None:
         self._model, self._quiet, self._every = model, quiet, every
         self._out = out or sys.stderr
-        self._start = int(model.totals[5])
+        self._start = model.examples
         self._next = every or 1
         self._before = model.totals.copy()
-        self._bar = None if quiet or not self._out.isatty() else _Bar()
+        self._live_line = None if quiet or not self._out.isatty() else _LiveLine()
         self._told = False
 
     def update(self, chunk: Chunk, trace: Trace) -> None:
@@ -43,8 +46,8 @@ class Progress:
             self._line(chunk, self._model.before(trace.rows(due - 1, due), chunk.label[due - 1 : due]), due - 1)
             self._next += self._every or self._next
         self._model.add(chunk, trace, at, len(chunk))
-        if self._bar is not None:
-            self._bar.show(self._model)
+        if self._live_line is not None:
+            self._live_line.show(self._model)
 
     def _line(self, chunk: Chunk, prediction: Prediction, row: int) -> None:
         totals, before = self._model.totals, self._before
@@ -62,32 +65,32 @@ class Progress:
         self._told = True
 
     def say(self, text: str) -> None:
-        """Print a line, above the bar if there is one."""
+        """Print a line, above the live one if there is one."""
         if not self._quiet:
-            if self._bar is not None:
-                self._bar.print(text)
+            if self._live_line is not None:
+                self._live_line.print(text)
             else:
                 print(text, file=self._out, flush=True)
 
     def close(self) -> None:
-        """Take the bar away."""
-        if self._bar is not None:
-            self._bar.close()
+        """Take the live line away."""
+        if self._live_line is not None:
+            self._live_line.close()
 
 
 def _short(value: float) -> str:
     return f"{value:8.4f}" if abs(value) < 1000.0 else f"{value:8.3g}"
 
 
-class _Bar:
-    """One live line on a terminal."""
+class _LiveLine:
+    """One line on a terminal that is written again and again: no bar, because nobody knows how long a stream is."""
 
     def __init__(self) -> None:
         from rich.console import Console
         from rich.live import Live
 
         self._began, self._first = time.monotonic(), -1
-        self._live: Any = Live("reading ...", console=Console(stderr=True), refresh_per_second=8, transient=True)
+        self._live: Live = Live("reading ...", console=Console(stderr=True), refresh_per_second=8, transient=True)
         self._live.start()
 
     def show(self, model: StreamModel) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Literal, Self, cast
 
 from gaussfold import likelihoods
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
 from gaussfold.checks import between, one_of, positive
+from gaussfold.data.reading import Document
 
 AUTO = "auto"
 DEFAULT_PRIOR = {"prior_std": AUTO}
@@ -52,20 +53,22 @@ class Setting:
         """Which labels the likelihood explains."""
         return LABELS[self.likelihood]
 
-    def make_likelihood(self) -> Any:
+    def make_likelihood(self) -> likelihoods.Bernoulli | likelihoods.Gaussian | likelihoods.Poisson:
         """Return p(y | f)."""
         if self.likelihood == "gaussian":
             return likelihoods.Gaussian(self.noise_std)
-        return likelihoods.Poisson() if self.likelihood == "poisson" else likelihoods.Bernoulli(self.likelihood)  # type: ignore[arg-type]
+        if self.likelihood == "poisson":
+            return likelihoods.Poisson()
+        return likelihoods.Bernoulli(cast("Literal['logit', 'probit']", self.likelihood))
 
-    def prior(self, dim: int) -> Any:
+    def prior(self, dim: int) -> DiagonalGaussian | DiagonalMixture:
         """Return the belief before any data."""
         if self.prior_std == AUTO:
             return DiagonalMixture.isotropic(dim, PRIOR_GRID, coupling=self.coupling, dtype=self.dtype)
         return DiagonalGaussian.isotropic(dim, float(self.prior_std), coupling=self.coupling, dtype=self.dtype)
 
     @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Self:
+    def from_json(cls, document: Document) -> Self:
         """Undo ``vars``; files written before there were other likelihoods have a link."""
         values = dict(document)
         if "link" in values:
@@ -74,25 +77,20 @@ class Setting:
         return cls(**values)
 
 
-def parse_prior(texts: Sequence[str]) -> dict[str, Any]:
+def parse_prior(texts: Sequence[str]) -> Document:
     """Read ``0.5``, ``auto``, ``user=0.1`` or several of these with commas; returns fields of `Setting`."""
-    chosen: dict[str, Any] = {}
-    spaces: dict[str, float] = {}
+    chosen: dict[str | None, float | str] = {}  # by namespace (of a pair: sorted); None is the rest
     for part in (part.strip() for text in texts for part in text.split(",")):
         name, equals, number = part.rpartition("=")
+        key = "*".join(sorted(name.split("*"))) if equals else None
         try:
-            value: float | str = AUTO if part == AUTO else float(number)
+            value = AUTO if part == AUTO else float(number)
         except ValueError as error:
             msg = f"--prior-std {part!r}: 'auto' or a number > 0, or namespace=number, is needed"
             raise ValueError(msg) from error
-        key = "*".join(sorted(name.split("*"))) if equals else ""
-        if (equals and key in spaces) or (not equals and "prior_std" in chosen):
+        if key in chosen:
             msg = f"--prior-std {part!r}: {name or 'the prior of the rest'} was given before; give it once"
             raise ValueError(msg)
-        if equals:
-            spaces[key] = float(value)
-        else:
-            chosen["prior_std"] = value
-    if spaces:
-        chosen["prior_stds"] = tuple(spaces.items())
-    return chosen
+        chosen[key] = value
+    fields: Document = {"prior_std": chosen.pop(None)} if None in chosen else {}
+    return fields | ({"prior_stds": tuple(chosen.items())} if chosen else {})

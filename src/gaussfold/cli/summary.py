@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 import sys
-from typing import Any
 
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID
 from gaussfold.cli.model import StreamModel, constant_loss
 from gaussfold.cli.options import Run
+from gaussfold.cli.progressive_loss import LEARNED, LOSS, SEEN, WEIGHT
 from gaussfold.cli.setting import AUTO
+from gaussfold.data.reading import Document
 from gaussfold.data.strings import collision_rate
-from gaussfold.engine.totals import LEARNED, LOSS, SEEN, WEIGHT
 from gaussfold.types import Array
 
 
-def summarise(model: StreamModel, before: Array, run: Run, skipped: int, seconds: float) -> dict[str, Any]:
+def summarise(model: StreamModel, before: Array, run: Run, skipped: int, seconds: float) -> Document:
     """Return a run in numbers; ``before`` are the model's totals when it began."""
     totals = model.totals - before
-    summary: dict[str, Any] = {
+    summary: Document = {
         "examples": int(totals[SEEN]),
         "learned": 0 if run.test_only else int(totals[LEARNED]),
         "average_loss": finite(totals[LOSS] / totals[WEIGHT] if totals[WEIGHT] else math.nan),
@@ -40,7 +40,7 @@ def summarise(model: StreamModel, before: Array, run: Run, skipped: int, seconds
     return summary
 
 
-def tell(summary: dict[str, Any], run: Run) -> None:
+def tell(summary: Document, run: Run) -> None:
     """Print a summary for people."""
     rate = summary["examples"] / max(summary["seconds"], 1e-9)
     constant = "" if summary["constant_loss"] is None else f"   (best constant: {summary['constant_loss']:.6f})"
@@ -57,15 +57,18 @@ def tell(summary: dict[str, Any], run: Run) -> None:
             f"about {summary['collision_rate']:.2%} of the features share theirs"
         )
     if "prior_probability" in summary:
-        share = summary["prior_probability"]
-        end = {PRIOR_GRID[0]: "smallest", PRIOR_GRID[-1]: "largest"}.get(summary["prior_std"])
-        beyond = f"; the {end} that is tried, --prior-std takes others" if end and share > 0.5 else ""
-        lines.append(f"prior std       {summary['prior_std']:g} (probability {share:.3f}{beyond})")
+        lines.append(_prior_line(summary["prior_std"], summary["prior_probability"]))
     if summary["model"] is not None:
         lines.append(f"model           {summary['model']}")
     if summary["examples"] and not summary["learned"] and not run.test_only:
         lines.append("no example had a label, so nothing was learned ('1 |f ...' has one, '1|f ...' a tag)")
     print("\n".join(["", *lines]), file=sys.stderr, flush=True)
+
+
+def _prior_line(std: float, probability: float) -> str:
+    end = {PRIOR_GRID[0]: "smallest", PRIOR_GRID[-1]: "largest"}.get(std)
+    beyond = f"; the {end} that is tried, --prior-std takes others" if end and probability > 0.5 else ""
+    return f"prior std       {std:g} (probability {probability:.3f}{beyond})"
 
 
 def finite(value: float) -> float | None:

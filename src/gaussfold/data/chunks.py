@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy
 
-from gaussfold.data.messages import BadRecord
+from gaussfold.data.messages import BadRecord, DataError
 from gaussfold.data.naming import Named
 from gaussfold.engine.text.byte_scan import PADDING
-from gaussfold.engine.text.csr_rows import N_REPORT, Options, Rows, Scratch
+from gaussfold.engine.text.report import N_REPORT
+from gaussfold.engine.text.row_memory import Options, Rows, Scratch
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,14 +77,30 @@ class Chunk:
 
 
 class Workspace:
-    """Arrays for chunks of so many bytes, a ring of them, so that a chunk lives while the next ones are parsed."""
+    """Arrays for chunks of so many bytes, a ring of them, so that a chunk lives while the next ones are parsed.
 
-    def __init__(self, n_bytes: int, entries: int, keep_names: int, ring: int) -> None:
+    ``slots``: how many there are, if names are to be kept, else 0.
+    """
+
+    def __init__(self, n_bytes: int, entries: int, slots: int, ring: int) -> None:
+        self._slots, self._size_of_ring = slots, ring
+        self._allocate(n_bytes, entries)
+
+    def _allocate(self, n_bytes: int, entries: int) -> None:
+        if entries >= 1 << 31:
+            msg = "a record has more than 2^31 features with its interactions; ask for fewer of them"
+            raise DataError(msg)
         self.n_bytes, self.entries = n_bytes, entries
-        self._ring = [_rows(n_bytes, entries) for _ in range(ring)]
+        self._ring = [_rows(n_bytes, entries) for _ in range(self._size_of_ring)]
         self._turn = 0
-        self.scratch = _scratch(n_bytes, entries, keep_names)
+        self.scratch = _scratch(n_bytes, entries, self._slots)
         self.report = np.zeros(N_REPORT, np.int64)
+
+    def resize(self, n_bytes: int, entries: int) -> None:
+        """Make room for longer records; which slots were named is remembered."""
+        seen = self.scratch.seen
+        self._allocate(n_bytes, entries)
+        self.scratch.seen[:] = seen
 
     def next_rows(self) -> Rows:
         """Return the arrays of the chunk used longest ago."""
@@ -115,6 +132,7 @@ def _scratch(n_bytes: int, entries: int, keep_names: int) -> Scratch:
         groups=np.empty((n_bytes + 2, 4), np.int64),
         ends=np.empty(n_bytes + PADDING, np.int32),
         spans=np.empty((n_bytes + 2 if keep_names else 1, 2), np.int64),
+        byte_hashes=np.empty(256, np.uint32),
         table=np.zeros(table, np.int64),
         stamps=np.full(4096, -1, np.int32),
         seen=np.zeros((keep_names + 7) // 8 + 1, np.uint8),

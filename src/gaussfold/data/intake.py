@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from gaussfold.data.chunks import Workspace
 from gaussfold.data.reading import Reading, Roles
-from gaussfold.data.text import TextReader
 
 
 @dataclass
@@ -27,6 +27,7 @@ class Intake:
     n_bad: int = 0
 
     @cached_property
-    def text(self) -> TextReader:
-        """Buffers for text, made when the first input of that kind comes, and kept for the next."""
-        return TextReader(self)
+    def workspace(self) -> Workspace:
+        """Memory for text, made when the first input of that kind comes, and kept for the next."""
+        entries = self.chunk_bytes * (4 if self.reading.interact else 1) + 64
+        return Workspace(self.chunk_bytes, entries, 1 << self.reading.bits if self.keep_names else 0, self.ring)

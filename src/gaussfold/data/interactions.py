@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from gaussfold.data.strings import murmur_of
-from gaussfold.engine.text.csr_rows import ANY, FIRST_BYTE, NAME_HASH
+from gaussfold.engine.text.row_memory import ANY, FIRST_BYTE, NAME_HASH
 
 
 def compile_interactions(pairs: Iterable[str]) -> np.ndarray:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gaussfold.engine.text import csr_rows as records
+from gaussfold.engine.text import expected
 
 _EXPECTED = {
-    records.EXPECTED_BAR: "expected '[label [weight]] ['tag]|namespace features', and there is no '|'",
-    records.EXPECTED_WEIGHT: "expected an importance weight >= 0",
-    records.EXPECTED_NO_BASE: "expected no initial prediction but 0 (none is supported); make it a feature",
-    records.EXPECTED_VALUE: "expected a finite number as a feature's value",
-    records.EXPECTED_NAME: "expected a feature's name before ':'",
-    records.EXPECTED_SMALLER: "expected a feature's value between -1e30 and 1e30; rescale the feature",
-    records.EXPECTED_SCALE: "expected a finite number after ':' as the namespace's scale",
-    records.EXPECTED_INDEX: "expected an integer >= 0 as a feature's index",
-    records.EXPECTED_COLON: "expected 'index:value'",
-    records.EXPECTED_COLUMNS: "expected as many fields as there are columns",
-    records.EXPECTED_QUOTE: "expected a closing quote, then a separator or the end of the line",
+    expected.BAR: "expected '[label [weight]] ['tag]|namespace features', and there is no '|'",
+    expected.WEIGHT: "expected an importance weight >= 0",
+    expected.NO_BASE: "expected no initial prediction but 0 (none is supported); make it a feature",
+    expected.VALUE: "expected a finite number as a feature's value",
+    expected.NAME: "expected a feature's name before ':'",
+    expected.SMALLER: "expected a feature's value between -1e30 and 1e30; rescale the feature",
+    expected.SCALE: "expected a finite number after ':' as the namespace's scale",
+    expected.INDEX: "expected an integer >= 0 as a feature's index",
+    expected.COLON: "expected 'index:value'",
+    expected.COLUMNS: "expected as many fields as there are columns",
+    expected.QUOTE: "expected a closing quote, then a separator or the end of the line",
 }
 _LABELS = {
     "binary": "expected a label of -1, 0 or 1",
@@ -32,13 +32,13 @@ class BadRecord(NamedTuple):
 
     source: str
     line: int
-    expected: int
+    wanted: int
     found: bytes
     labels: str = "binary"
     column: str | None = None
 
     def __str__(self) -> str:
-        text = _LABELS[self.labels] if self.expected == records.EXPECTED_LABEL else _EXPECTED[self.expected]
+        text = _LABELS[self.labels] if self.wanted == expected.LABEL else _EXPECTED[self.wanted]
         shown = self.found[:_SHOWN].decode("utf-8", "replace") + ("..." if len(self.found) > _SHOWN else "")
         place = f":{self.line}" if self.column is None else f": column {self.column!r}, row {self.line}"
         tabs = self.found.count(b"\t") > 1  # nobody writes them inside a field

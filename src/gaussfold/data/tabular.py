@@ -14,7 +14,7 @@ from gaussfold.data import tables
 from gaussfold.data.messages import BadRecord, BadRecordError, DataError
 from gaussfold.data.reading import Column, Roles
 from gaussfold.data.sources import Source
-from gaussfold.engine.text.csr_rows import EXPECTED_COLUMNS, EXPECTED_VALUE
+from gaussfold.engine.text import expected
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -128,7 +128,7 @@ class TextTable:
                 if len(record) == len(self.columns):
                     yield line, record
                 else:
-                    bad.add(BadRecord(self.source, line, EXPECTED_COLUMNS, b""))
+                    bad.add(BadRecord(self.source, line, expected.COLUMNS, b""))
 
     def _typed_rows(self, bad: Badness) -> Iterator[list[list[str | float | None]]]:
         """Rows with their numbers read, so many at a time; at the end the rest, also if there is none."""
@@ -140,7 +140,7 @@ class TextTable:
                 row[k], ok = _value(record[k])
                 if not ok and wrong is None:
                     name = self.columns[k].name
-                    wrong = BadRecord(self.source, line, EXPECTED_VALUE, record[k].encode(), column=name)
+                    wrong = BadRecord(self.source, line, expected.VALUE, record[k].encode(), column=name)
             if wrong is not None:
                 bad.add(wrong)
                 continue

@@ -6,36 +6,18 @@ A chunk of bytes ends anywhere; what follows its last complete record is carried
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gaussfold.data.chunks import Chunk, Parse, Workspace
+from gaussfold.data.chunks import Chunk, Parse
+from gaussfold.data.intake import Intake
 from gaussfold.data.interactions import compile_interactions
 from gaussfold.data.messages import BadRecord, BadRecordError, DataError
 from gaussfold.data.naming import name_slots
 from gaussfold.data.sources import Source, skip_mark
 from gaussfold.engine.text.byte_scan import PADDING
-from gaussfold.engine.text.csr_rows import (
-    BAD,
-    BASE,
-    BINARY,
-    COUNT,
-    ENTRIES,
-    FULL,
-    LINES,
-    NAMED,
-    POSITION,
-    REAL,
-    ROWS,
-    STOPPED,
-    TOKEN,
-    Options,
-    Rows,
-)
-
-if TYPE_CHECKING:
-    from gaussfold.data.intake import Intake
+from gaussfold.engine.text.report import BAD, BASE, ENTRIES, FULL, LINES, NAMED, POSITION, ROWS, STOPPED
+from gaussfold.engine.text.row_memory import BINARY, COUNT, REAL, TOKEN, Options, Rows
 
 LONGEST_RECORD = 1 << 26
 _LABEL_KINDS = {"binary": BINARY, "real": REAL, "count": COUNT}
@@ -47,35 +29,21 @@ many of the bytes are a header."""
 
 
 class TextReader:
-    """Runs the parsers of text formats over one source after the other, in memory that is used again and again."""
+    """Runs the parser of a text format over one source."""
 
     def __init__(self, intake: Intake) -> None:
-        self._intake = intake
+        self._intake, self._space = intake, intake.workspace
         self._buffer, self._filled, self._lines = bytearray(), 0, 0
         self._interactions = compile_interactions(intake.reading.interact)
-        n_bytes = intake.chunk_bytes
-        self._space = self._workspace(n_bytes, n_bytes * (4 if intake.reading.interact else 1) + 64)
 
     # Memory.
-
-    def _workspace(self, n_bytes: int, entries: int) -> Workspace:
-        if entries >= 1 << 31:
-            msg = "a record has more than 2^31 features with its interactions; ask for fewer of them"
-            raise DataError(msg)
-        slots = 1 << self._intake.reading.bits if self._intake.keep_names else 0
-        return Workspace(n_bytes, entries, slots, self._intake.ring)
-
-    def _resize(self, n_bytes: int, entries: int) -> None:
-        seen = self._space.scratch.seen
-        self._space = self._workspace(n_bytes, entries)
-        self._space.scratch.seen[:] = seen
 
     def _grow_buffer(self, source: str) -> None:
         n_bytes = 2 * self._space.n_bytes
         if n_bytes > LONGEST_RECORD:
             msg = f"{source}: a record is longer than {LONGEST_RECORD >> 20} MB; is this a text file?"
             raise DataError(msg)
-        self._resize(n_bytes, max(self._space.entries, n_bytes + 64))
+        self._space.resize(n_bytes, max(self._space.entries, n_bytes + 64))
         buffer = bytearray(n_bytes + PADDING)
         buffer[: self._filled] = self._buffer[: self._filled]
         self._buffer = buffer
@@ -163,7 +131,7 @@ class TextReader:
             if report[STOPPED]:
                 raise BadRecordError(chunk.bad[-1], self._intake.max_bad)
             if report[FULL] and not len(chunk) and not advanced:
-                self._resize(self._space.n_bytes, 2 * self._space.entries)
+                self._space.resize(self._space.n_bytes, 2 * self._space.entries)
             elif not report[FULL]:
                 break  # all that is complete has been parsed
         self._drop(position)

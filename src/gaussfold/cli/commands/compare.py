@@ -7,7 +7,6 @@ import json
 import math
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from gaussfold.beliefs.trace import RowError
 from gaussfold.cli.errors import USAGE, Failure
@@ -16,7 +15,7 @@ from gaussfold.cli.model import StreamModel, refuse_row
 from gaussfold.cli.setting import AUTO, Setting
 from gaussfold.cli.summary import finite
 from gaussfold.data.chunks import Chunk
-from gaussfold.data.reading import Reading
+from gaussfold.data.reading import Document, Reading
 
 DEFAULT = (
     "prior-std=auto",
@@ -31,7 +30,7 @@ _NUMBERS = ("forgetting", "noise-std")
 
 def parse_setting(text: str, base: Setting, reading: Reading) -> tuple[Setting, Reading]:
     """``name=value,name=value`` on top of a setting."""
-    values: dict[str, Any] = {}
+    values: Document = {}
     for part in text.split(","):
         name, equals, value = part.partition("=")
         name = name.replace("_", "-")

@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +16,10 @@ from gaussfold.data.chunks import Chunk
 from gaussfold.data.columns import assemble, categories
 from gaussfold.data.reading import Column, Reading
 from gaussfold.types import Array
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
 
 COLUMNS = {
     "hour": 24,
@@ -140,7 +144,7 @@ def _log_other(log_p: Array) -> Array:
     return np.asarray(np.log(-np.expm1(np.minimum(log_p, -1e-300))))
 
 
-def _screen(tally: Tally, n: int, learning: float) -> Any:
+def _screen(tally: Tally, n: int, learning: float) -> Group:
     from rich.console import Group
     from rich.table import Table
 
@@ -156,6 +160,14 @@ def _screen(tally: Tally, n: int, learning: float) -> Any:
         f"{tally.constant_loss:.5f}", f"[bold]{tally.loss / tally.rows:.5f}[/bold]", f"{tally.best / tally.rows:.5f}",
         f"{regret:,.0f} nats", f"{regret / math.log(tally.rows):,.1f}",
     )  # fmt: skip
+    curve = _regret_curve(tally)
+    return Group(head, losses, *([curve] if curve.columns else []), _calibration(tally))
+
+
+def _regret_curve(tally: Tally) -> Table:
+    """Regret per row between round numbers of rows."""
+    from rich.table import Table
+
     curve = Table(title="regret per row", title_justify="left")
     marks = [k for k in (10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000) if k <= tally.rows]
     known = dict(tally.history)
@@ -167,6 +179,13 @@ def _screen(tally: Tally, n: int, learning: float) -> Any:
             values.append(f"{(known[k] - before[1]) / (k - before[0]):.4f}")
             before = (k, known[k])
     curve.add_row(*values)
+    return curve
+
+
+def _calibration(tally: Tally) -> Table:
+    """Predicted against actual rates, bin by bin."""
+    from rich.table import Table
+
     table = Table(title=f"calibration (mean error {tally.calibration_error:.4f})", title_justify="left")
     for name in ("predicted", "rows", "mean prediction", "clicked"):
         table.add_column(name, justify="left" if name == "clicked" else "right")
@@ -180,4 +199,4 @@ def _screen(tally: Tally, n: int, learning: float) -> Any:
                 f"{predicted / rows:.3f}",
                 f"{clicked / rows:.3f} {bar:<30}",
             )
-    return Group(head, losses, *([curve] if values else []), table)
+    return table

@@ -15,8 +15,10 @@ from gaussfold.data.plain_numbers import is_float
 from gaussfold.data.reading import KINDS, Column, Reading, Roles
 from gaussfold.data.sources import Source
 from gaussfold.data.strings import murmur_of
-from gaussfold.engine.text.csr_rows import POSITION, Options, Rows, Scratch
+from gaussfold.data.text import TextReader
 from gaussfold.engine.text.parse_csv import TableColumns, parse_csv
+from gaussfold.engine.text.report import POSITION
+from gaussfold.engine.text.row_memory import Options, Rows, Scratch
 
 _NEWLINE, _QUOTE = 10, 34
 
@@ -28,7 +30,7 @@ def _reader(separator: str) -> Callable[[Source, Intake], Iterator[Chunk]]:
         def begin(head: memoryview, whole: bool) -> tuple[Parse, int]:
             return _begin(bytes(head), whole, source.name, intake, intake.reading.separator or separator)
 
-        return intake.text.read(source, begin)
+        return TextReader(intake).read(source, begin)
 
     return read
 

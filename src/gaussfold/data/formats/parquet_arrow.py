@@ -18,7 +18,8 @@ from gaussfold.data.messages import BadRecord, BadRecordError, DataError
 from gaussfold.data.plain_numbers import number_text
 from gaussfold.data.reading import Column, Reading, Roles
 from gaussfold.data.sources import Source
-from gaussfold.engine.text.csr_rows import EXPECTED_LABEL, EXPECTED_SMALLER, EXPECTED_WEIGHT, LARGEST
+from gaussfold.engine.text import expected
+from gaussfold.engine.text.csr_rows import LARGEST
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -105,17 +106,17 @@ def _find_bad(batch: pa.RecordBatch, place: _Place) -> list[BadRecord]:
     found: dict[int, BadRecord] = {}
     for column, values in zip(columns, batch.columns, strict=True):
         if column.kind == "label" and reading.positive is None:
-            expected, allowed = EXPECTED_LABEL, _ALLOWED[reading.labels]
+            wanted, allowed = expected.LABEL, _ALLOWED[reading.labels]
         elif column.kind == "weight":
-            expected, allowed = EXPECTED_WEIGHT, _is_weight
+            wanted, allowed = expected.WEIGHT, _is_weight
         elif column.kind == "number":
-            expected, allowed = EXPECTED_SMALLER, _is_real
+            wanted, allowed = expected.SMALLER, _is_real
         else:
             continue
         found_here = _doubles(values, column.name, source)
         for k in np.flatnonzero(~allowed(found_here)).tolist():
             text = str(found_here[k]).encode()
-            found.setdefault(k, BadRecord(source, row + k, expected, text, reading.labels, column.name))
+            found.setdefault(k, BadRecord(source, row + k, wanted, text, reading.labels, column.name))
     return [found[k] for k in sorted(found)]
 
 

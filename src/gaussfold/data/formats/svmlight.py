@@ -12,11 +12,12 @@ from gaussfold.data.intake import Intake
 from gaussfold.data.messages import DataError
 from gaussfold.data.plain_numbers import is_float, label_text, number_text
 from gaussfold.data.sources import Source
+from gaussfold.data.text import TextReader
 from gaussfold.engine.text.parse_svm import parse_svmlight
 
 
 def _read(source: Source, intake: Intake) -> Iterator[Chunk]:
-    return intake.text.read_lines(source, "svmlight", parse_svmlight)
+    return TextReader(intake).read_lines(source, "svmlight", parse_svmlight)
 
 
 def _looks_like(line: bytes) -> bool:

@@ -12,11 +12,12 @@ from gaussfold.data.intake import Intake
 from gaussfold.data.naming import Named
 from gaussfold.data.plain_numbers import label_text, number_text
 from gaussfold.data.sources import Source
+from gaussfold.data.text import TextReader
 from gaussfold.engine.text.parse_vw import parse_vw
 
 
 def _read(source: Source, intake: Intake) -> Iterator[Chunk]:
-    return intake.text.read_lines(source, "vw", parse_vw)
+    return TextReader(intake).read_lines(source, "vw", parse_vw)
 
 
 def _lines(chunk: Chunk, names: SlotNames) -> list[str]:

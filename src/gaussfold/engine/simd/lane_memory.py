@@ -7,47 +7,50 @@ feature, compute the same, and may be written back. float32 arrays are widened a
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from llvmlite import ir
 from numba.core import types
+from numba.core.types.containers import UniTuple
+from numba.core.types.misc import CPointer
+from numba.core.types.npytypes import Array
 from numba.extending import intrinsic
 
-from gaussfold.engine.simd.lanes import DOUBLE, I32, I64, Lanes, call, indices_of
+from gaussfold.engine.simd.lanes import DOUBLE, I32, I64, LanesType, call, indices_of
+from gaussfold.engine.simd.types import BaseContext, Context, Intrinsic, IRBuilder, Signature, Type, Value
 
-_Pointer = types.CPointer  # type: ignore[attr-defined]
-_PAIR = types.UniTuple(Lanes(4), 2)  # type: ignore[attr-defined]
+_PAIR = UniTuple(LanesType(4), 2)
 
 
-def data_of(context: Any, builder: Any, kind: Any, array: Any) -> Any:
+def data_of(context: BaseContext, builder: IRBuilder, kind: Type, array: Value) -> Value:
     """Pointer to the first element."""
-    return array if isinstance(kind, _Pointer) else context.make_array(kind)(context, builder, array).data
+    return array if isinstance(kind, CPointer) else context.make_array(kind)(context, builder, array).data
 
 
 @intrinsic
-def pointer(typingctx: Any, array: Any) -> Any:  # noqa: ARG001
+def pointer(_typing: Context, array: Array) -> Intrinsic:
     """Where an array's numbers are: one word to pass on instead of ten, and no references to count.
 
     The array must be contiguous, and outlive it. ``pointer(a)[i]`` is element i of the flattened array.
     """
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
         return data_of(context, builder, sig.args[0], args[0])
 
-    return _Pointer(array.dtype)(array), codegen
+    return CPointer(array.dtype)(array), codegen
 
 
 @intrinsic
-def offset(typingctx: Any, start: Any, n: Any) -> Any:  # noqa: ARG001
+def offset(_typing: Context, start: Type, n: Type) -> Intrinsic:
     """Return the pointer to element n."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+    def codegen(_context: BaseContext, builder: IRBuilder, _sig: Signature, args: Sequence[Value]) -> Value:
         return builder.gep(args[0], [args[1]])
 
     return start(start, types.int64), codegen
 
 
-def _read(builder: Any, pointer: Any, width: int) -> Any:
+def _read(builder: IRBuilder, pointer: Value, width: int) -> Value:
     """Load doubles or floats, as doubles."""
     element = pointer.type.pointee
     vector = ir.VectorType(element, width)
@@ -55,23 +58,23 @@ def _read(builder: Any, pointer: Any, width: int) -> Any:
     return value if element == DOUBLE else builder.fpext(value, ir.VectorType(DOUBLE, width))
 
 
-def _write(builder: Any, pointer: Any, value: Any) -> None:
+def _write(builder: IRBuilder, pointer: Value, value: Value) -> None:
     element = pointer.type.pointee
     if element != DOUBLE:
         value = builder.fptrunc(value, ir.VectorType(element, value.type.count))
     builder.store(value, builder.bitcast(pointer, value.type.as_pointer()), align=_bytes(element))
 
 
-def _bytes(element: Any) -> int:
+def _bytes(element: ir.Type) -> int:
     return 8 if element == DOUBLE else 4
 
 
-def _load(width: int) -> Any:
-    def typed(typingctx: Any, array: Any, at: Any) -> Any:  # noqa: ARG001
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+def _load(width: int) -> Callable[[Context, Type, Type], Intrinsic]:
+    def typed(_typing: Context, array: Type, at: Type) -> Intrinsic:
+        def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
             return _read(builder, builder.gep(data_of(context, builder, sig.args[0], args[0]), [args[1]]), width)
 
-        return Lanes(width)(array, types.int64), codegen
+        return LanesType(width)(array, types.int64), codegen
 
     return typed
 
@@ -81,63 +84,67 @@ load8 = intrinsic(_load(8))
 
 
 @intrinsic
-def load_like(typingctx: Any, array: Any, at: Any, like: Any) -> Any:  # noqa: ARG001
+def load_like(_typing: Context, array: Type, at: Type, like: LanesType) -> Intrinsic:
     """As many lanes as another value has."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
         return _read(builder, builder.gep(data_of(context, builder, sig.args[0], args[0]), [args[1]]), like.width)
 
     return like(array, types.int64, like), codegen
 
 
 @intrinsic
-def store(typingctx: Any, array: Any, at: Any, lanes: Any) -> Any:  # noqa: ARG001
+def store(_typing: Context, array: Type, at: Type, lanes: Type) -> Intrinsic:
     """Write lanes from position ``at`` on (counted in elements of the flat array)."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
         _write(builder, builder.gep(data_of(context, builder, sig.args[0], args[0]), [args[1]]), args[2])
         return context.get_dummy_value()
 
     return types.none(array, types.int64, lanes), codegen
 
 
-def _place(builder: Any, start: Any, lane: int, last: Any) -> Any:
+def _place(builder: IRBuilder, start: Value, lane: int, last: Value | None) -> Value:
     place = builder.add(start, I64(lane))
     return place if last is None else builder.select(builder.icmp_signed("<", place, last), place, last)
 
 
+def _collect(builder: IRBuilder, data: Value, places: Sequence[Value]) -> Value:
+    """Load one element after the other into lanes, as doubles."""
+    lanes = ir.Constant(ir.VectorType(DOUBLE, len(places)), ir.Undefined)
+    for lane, place in enumerate(places):
+        value = builder.load(builder.gep(data, [place]))
+        value = value if data.type.pointee == DOUBLE else builder.fpext(value, DOUBLE)
+        lanes = builder.insert_element(lanes, value, I32(lane))
+    return lanes
+
+
 @intrinsic
-def load4_last(typingctx: Any, array: Any, at: Any, last: Any) -> Any:  # noqa: ARG001
+def load4_last(_typing: Context, array: Type, at: Type, last: Type) -> Intrinsic:
     """As ``load4``; lanes behind ``last`` repeat it."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
         data = data_of(context, builder, sig.args[0], args[0])
-        lanes = ir.Constant(ir.VectorType(DOUBLE, 4), ir.Undefined)
-        for lane in range(4):
-            value = builder.load(builder.gep(data, [_place(builder, args[1], lane, args[2])]))
-            value = value if data.type.pointee == DOUBLE else builder.fpext(value, DOUBLE)
-            lanes = builder.insert_element(lanes, value, I32(lane))
-        return lanes
+        return _collect(builder, data, [_place(builder, args[1], lane, args[2]) for lane in range(4)])
 
-    return Lanes(4)(array, types.int64, types.int64), codegen
+    return LanesType(4)(array, types.int64, types.int64), codegen
 
 
 @intrinsic
-def pick8(typingctx: Any, array: Any, places: Any, at: Any) -> Any:  # noqa: ARG001
+def pick8(_typing: Context, array: Type, places: Type, at: Type) -> Intrinsic:
     """``array[places[at:at + 8]]``."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
         data = data_of(context, builder, sig.args[0], args[0])
-        lanes = ir.Constant(ir.VectorType(DOUBLE, 8), ir.Undefined)
-        for lane in range(8):
-            place = builder.load(builder.gep(args[1], [builder.add(args[2], I64(lane))]))
-            lanes = builder.insert_element(lanes, builder.load(builder.gep(data, [place])), I32(lane))
-        return lanes
+        found = [builder.load(builder.gep(args[1], [builder.add(args[2], I64(lane))])) for lane in range(8)]
+        return _collect(builder, data, found)
 
-    return Lanes(8)(array, places, types.int64), codegen
+    return LanesType(8)(array, places, types.int64), codegen
 
 
-def _cell(context: Any, builder: Any, sig: Any, args: Any, lane: int, last: Any) -> Any:
+def _cell(
+    context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value], lane: int, last: Value | None
+) -> Value:
     """Pointer to the cell that ``indices[at + lane]`` names."""
     cells = data_of(context, builder, sig.args[0], args[0])
     place = _place(builder, args[2], lane, last)
@@ -146,7 +153,7 @@ def _cell(context: Any, builder: Any, sig: Any, args: Any, lane: int, last: Any)
     return builder.gep(cells, [builder.shl(index, I64(1))])
 
 
-def _gather(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+def _gather(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
     last = args[3] if len(args) > 3 else None
     pairs = [_read(builder, _cell(context, builder, sig, args, lane, last), 2) for lane in range(4)]
     low = builder.shuffle_vector(pairs[0], pairs[1], indices_of(range(4)))
@@ -157,18 +164,18 @@ def _gather(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 @intrinsic
-def gather4(typingctx: Any, cells: Any, indices: Any, at: Any) -> Any:  # noqa: ARG001
+def gather4(_typing: Context, cells: Type, indices: Type, at: Type) -> Intrinsic:
     """Means and variances of the features ``indices[at:at + 4]``."""
     return _PAIR(cells, indices, types.int64), _gather
 
 
 @intrinsic
-def gather4_last(typingctx: Any, cells: Any, indices: Any, at: Any, last: Any) -> Any:  # noqa: ARG001
+def gather4_last(_typing: Context, cells: Type, indices: Type, at: Type, last: Type) -> Intrinsic:
     """As ``gather4``; lanes behind ``last`` repeat it."""
     return _PAIR(cells, indices, types.int64, types.int64), _gather
 
 
-def _scatter(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+def _scatter(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
     last = args[3] if len(args) > 5 else None
     mean, variance = args[-2:]
     for lane in range(4):
@@ -178,22 +185,26 @@ def _scatter(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 @intrinsic
-def scatter4(typingctx: Any, cells: Any, indices: Any, at: Any, mean: Any, variance: Any) -> Any:  # noqa: ARG001
+def scatter4(_typing: Context, cells: Type, indices: Type, at: Type, mean: Type, variance: Type) -> Intrinsic:
     """Undo ``gather4``."""
     return types.none(cells, indices, types.int64, mean, variance), _scatter
 
 
 @intrinsic
-def scatter4_last(typingctx: Any, cells: Any, indices: Any, at: Any, last: Any, mean: Any, variance: Any) -> Any:  # noqa: ARG001
+def scatter4_last(
+    _typing: Context, cells: Type, indices: Type, at: Type, last: Type, mean: Type, variance: Type
+) -> Intrinsic:
     """Undo ``gather4_last``."""
     return types.none(cells, indices, types.int64, types.int64, mean, variance), _scatter
 
 
 @intrinsic
-def scatter8_at(typingctx: Any, cells: Any, indices: Any, places: Any, at: Any, mean: Any, variance: Any) -> Any:  # noqa: ARG001
+def scatter8_at(
+    _typing: Context, cells: Type, indices: Type, places: Type, at: Type, mean: Type, variance: Type
+) -> Intrinsic:
     """Write the cells of the features ``indices[places[at:at + 8]]``."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
         for lane in range(8):
             place = builder.load(builder.gep(args[2], [builder.add(args[3], I64(lane))]))
             pair = builder.shuffle_vector(args[4], args[5], indices_of((lane, 8 + lane)))
@@ -204,10 +215,10 @@ def scatter8_at(typingctx: Any, cells: Any, indices: Any, places: Any, at: Any, 
 
 
 @intrinsic
-def prefetch(typingctx: Any, array: Any, at: Any) -> Any:  # noqa: ARG001
+def prefetch(_typing: Context, array: Type, at: Type) -> Intrinsic:
     """Ask for the cache line of element ``at``, to write it soon; any address is allowed."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
         data = data_of(context, builder, sig.args[0], args[0])
         pointer = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
         call(builder, "llvm.prefetch.p0i8", [pointer, I32(1), I32(3), I32(1)], ir.VoidType())

@@ -9,21 +9,24 @@ Loads and stores are in ``simd.lane_memory``.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.datamodel import models, register_default
+from numba.core.datamodel import DataModelManager, models, register_default
 from numba.core.imputils import lower_builtin
+from numba.core.types.containers import UniTuple
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic
+
+from gaussfold.engine.simd.types import BaseContext, Context, Intrinsic, IRBuilder, Signature, Type, Value
 
 DOUBLE, I64, I32, I1 = ir.DoubleType(), ir.IntType(64), ir.IntType(32), ir.IntType(1)
 _FUSED = ("contract",)
 
 
-class Lanes(types.Type):
+class LanesType(types.Type):
     """So many doubles side by side."""
 
     def __init__(self, width: int) -> None:
@@ -31,7 +34,7 @@ class Lanes(types.Type):
         super().__init__(name=f"lanes{width}")
 
 
-class Mask(types.Type):
+class MaskType(types.Type):
     """A truth value per lane."""
 
     def __init__(self, width: int) -> None:
@@ -39,94 +42,102 @@ class Mask(types.Type):
         super().__init__(name=f"mask{width}")
 
 
-@register_default(Lanes)
-class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, dmm: Any, fe_type: Any) -> None:
-        super().__init__(dmm, fe_type, ir.VectorType(DOUBLE, fe_type.width))
+@register_default(LanesType)
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]  # Numba has no types
+    def __init__(self, manager: DataModelManager, kind: LanesType) -> None:
+        super().__init__(manager, kind, ir.VectorType(DOUBLE, kind.width))
 
 
-@register_default(Mask)
-class _MaskModel(models.PrimitiveModel):  # type: ignore[misc]
-    def __init__(self, dmm: Any, fe_type: Any) -> None:
-        super().__init__(dmm, fe_type, ir.VectorType(I1, fe_type.width))
+@register_default(MaskType)
+class _MaskModel(models.PrimitiveModel):  # type: ignore[misc]  # as above
+    def __init__(self, manager: DataModelManager, kind: MaskType) -> None:
+        super().__init__(manager, kind, ir.VectorType(I1, kind.width))
 
 
-def indices_of(lanes: Any) -> ir.Constant:
+def indices_of(lanes: Sequence[int]) -> ir.Constant:
     """Say which lanes a shuffle takes."""
     return ir.Constant(ir.VectorType(I32, len(lanes)), list(lanes))
 
 
-def spread(builder: Any, value: Any, width: int) -> Any:
+def spread(builder: IRBuilder, value: Value, width: int) -> Value:
     """Put a scalar into every lane."""
     vector = ir.VectorType(value.type, width)
     nothing = ir.Constant(vector, ir.Undefined)
     return builder.shuffle_vector(builder.insert_element(nothing, value, I32(0)), nothing, indices_of([0] * width))
 
 
-def _as_lanes(context: Any, builder: Any, value: Any, kind: Any, width: int) -> Any:
-    if isinstance(kind, Lanes):
+def _as_lanes(context: BaseContext, builder: IRBuilder, value: Value, kind: Type, width: int) -> Value:
+    if isinstance(kind, LanesType):
         return value
     number = context.cast(builder, value, kind, types.float64)
     return spread(builder, number, width) if width else number
 
 
-def _width(*kinds: Any) -> int:
+def _width(*kinds: Type) -> int:
     """Number of lanes, 0 for plain numbers."""
-    return max(getattr(kind, "width", 0) for kind in kinds)
+    return max(kind.width if isinstance(kind, LanesType | MaskType) else 0 for kind in kinds)
 
 
-def _like(width: int) -> Any:
-    return Lanes(width) if width else types.float64
+def _like(width: int) -> Type:
+    return LanesType(width) if width else types.float64
 
 
 # Operators.
 
 
-def _register(op: Any, emit: Callable[[Any, Any, Any], Any], result: Any) -> None:
-    class Typer(AbstractTemplate):  # type: ignore[misc]
-        def generic(self, args: Any, kws: Any) -> Any:
-            wide = [kind for kind in args if isinstance(kind, Lanes)]
-            if kws or len(args) != 2 or not wide or not all(isinstance(a, Lanes | types.Float) for a in args):
+Combine: TypeAlias = Callable[[IRBuilder, Value, Value], Value]
+
+
+def _register(op: Callable[..., object], emit: Combine, result: type[LanesType | MaskType]) -> None:
+    class Typer(AbstractTemplate):  # type: ignore[misc]  # as above
+        def generic(self, args: Sequence[Type], kws: dict[str, Type]) -> Signature | None:
+            wide = [kind for kind in args if isinstance(kind, LanesType)]
+            if kws or len(args) != 2 or not wide or not all(isinstance(a, LanesType | types.Float) for a in args):
                 return None
             return signature(result(wide[0].width), *args)
 
     infer_global(op)(Typer)
 
-    def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def lower(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
         width = _width(*sig.args)
         a, b = (_as_lanes(context, builder, v, t, width) for v, t in zip(args, sig.args, strict=True))
         return emit(builder, a, b)
 
-    for pair in ((Lanes, Lanes), (Lanes, types.Float), (types.Float, Lanes)):
+    for pair in ((LanesType, LanesType), (LanesType, types.Float), (types.Float, LanesType)):
         lower_builtin(op, *pair)(lower)
 
 
-def _arithmetic(name: str) -> Callable[[Any, Any, Any], Any]:
-    return lambda builder, a, b: getattr(builder, name)(a, b, flags=_FUSED)
+def _arithmetic(instruction: Callable[..., Value]) -> Combine:
+    return lambda builder, a, b: instruction(builder, a, b, flags=_FUSED)
 
 
-def _comparison(symbol: str) -> Callable[[Any, Any, Any], Any]:
+def _comparison(symbol: str) -> Combine:
     return lambda builder, a, b: builder.fcmp_ordered(symbol, a, b)
 
 
-for _op, _name in ((operator.add, "fadd"), (operator.sub, "fsub"), (operator.mul, "fmul"), (operator.truediv, "fdiv")):
-    _register(_op, _arithmetic(_name), Lanes)
+for _op, _instruction in (
+    (operator.add, IRBuilder.fadd),
+    (operator.sub, IRBuilder.fsub),
+    (operator.mul, IRBuilder.fmul),
+    (operator.truediv, IRBuilder.fdiv),
+):
+    _register(_op, _arithmetic(_instruction), LanesType)
 for _op, _symbol in ((operator.lt, "<"), (operator.le, "<="), (operator.gt, ">"), (operator.ge, ">=")):
-    _register(_op, _comparison(_symbol), Mask)
+    _register(_op, _comparison(_symbol), MaskType)
 
 
 # Functions of lanes or plain numbers.
 
 
-def call(builder: Any, name: str, args: Any, result: Any) -> Any:
+def call(builder: IRBuilder, name: str, args: Sequence[Value], result: ir.Type) -> Value:
     """Call a function of LLVM's."""
     function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, [arg.type for arg in args]), name)
     return builder.call(function, args)
 
 
-def _function(name: str) -> Any:
-    def typed(typingctx: Any, a: Any) -> Any:  # noqa: ARG001
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+def _function(name: str) -> Callable[[Context, Type], Intrinsic]:
+    def typed(_typing: Context, a: Type) -> Intrinsic:
+        def codegen(_context: BaseContext, builder: IRBuilder, _sig: Signature, args: Sequence[Value]) -> Value:
             width = _width(a)
             return call(builder, f"llvm.{name}.{f'v{width}f64' if width else 'f64'}", args, args[0].type)
 
@@ -139,11 +150,11 @@ root = intrinsic(_function("sqrt"))
 magnitude = intrinsic(_function("fabs"))
 
 
-def _pick(symbol: str) -> Any:
-    def typed(typingctx: Any, a: Any, b: Any) -> Any:  # noqa: ARG001
+def _pick(symbol: str) -> Callable[[Context, Type, Type], Intrinsic]:
+    def typed(_typing: Context, a: Type, b: Type) -> Intrinsic:
         width = _width(a, b)
 
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
             x, y = (_as_lanes(context, builder, v, t, width) for v, t in zip(args, sig.args, strict=True))
             return builder.select(builder.fcmp_ordered(symbol, x, y), x, y)
 
@@ -157,27 +168,27 @@ smaller = intrinsic(_pick("<"))
 
 
 @intrinsic
-def choose(typingctx: Any, condition: Any, a: Any, b: Any) -> Any:  # noqa: ARG001
+def choose(_typing: Context, condition: Type, a: Type, b: Type) -> Intrinsic:
     """Take a where the condition holds, b elsewhere."""
     width = _width(condition, a, b)
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
         x, y = (_as_lanes(context, builder, v, t, width) for v, t in zip(args[1:], sig.args[1:], strict=True))
         return builder.select(args[0], x, y)
 
     return _like(width)(condition, a, b), codegen
 
 
-def _bits(builder: Any, value: Any, width: int) -> Any:
+def _bits(builder: IRBuilder, value: Value, width: int) -> Value:
     return builder.bitcast(value, ir.VectorType(I64, width) if width else I64)
 
 
 @intrinsic
-def add_exponent(typingctx: Any, a: Any, rounded: Any) -> Any:  # noqa: ARG001
+def add_exponent(_typing: Context, a: Type, rounded: Type) -> Intrinsic:
     """Multiply a by 2^n, where n is what is in the lowest bits of ``rounded`` = n + 1.5·2⁵²."""
     width = _width(a, rounded)
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+    def codegen(_context: BaseContext, builder: IRBuilder, _sig: Signature, args: Sequence[Value]) -> Value:
         shift = spread(builder, I64(52), width) if width else I64(52)
         n = builder.shl(_bits(builder, args[1], width), shift)
         return builder.bitcast(builder.add(_bits(builder, args[0], width), n), args[0].type)
@@ -186,12 +197,12 @@ def add_exponent(typingctx: Any, a: Any, rounded: Any) -> Any:  # noqa: ARG001
 
 
 @intrinsic
-def split_exponent(typingctx: Any, a: Any) -> Any:  # noqa: ARG001
+def split_exponent(_typing: Context, a: Type) -> Intrinsic:
     """Write a > 0 as f·2ⁿ with f from √½ to √2; returns f and n (as a number)."""
     width = _width(a)
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        def constant(number: int) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
+        def constant(number: int) -> Value:
             return spread(builder, I64(number), width) if width else I64(number)
 
         half = 0x3FE6A09E667F3BCD  # the bits of √½
@@ -204,60 +215,60 @@ def split_exponent(typingctx: Any, a: Any) -> Any:  # noqa: ARG001
         n = builder.fsub(magic, spread(builder, one, width) if width else one)
         return context.make_tuple(builder, sig.return_type, (builder.bitcast(f, args[0].type), n))
 
-    return types.UniTuple(a, 2)(a), codegen  # type: ignore[attr-defined]
+    return UniTuple(a, 2)(a), codegen
 
 
 # Across lanes.
 
 
 @intrinsic
-def lanes4(typingctx: Any, x: Any) -> Any:  # noqa: ARG001
+def lanes4(_typing: Context, x: Type) -> Intrinsic:
     """Put a number into four lanes."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+    def codegen(context: BaseContext, builder: IRBuilder, _sig: Signature, args: Sequence[Value]) -> Value:
         return _as_lanes(context, builder, args[0], x, 4)
 
-    return Lanes(4)(x), codegen
+    return LanesType(4)(x), codegen
 
 
 @intrinsic
-def lanes8(typingctx: Any, x: Any) -> Any:  # noqa: ARG001
+def lanes8(_typing: Context, x: Type) -> Intrinsic:
     """Put a number into eight lanes."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+    def codegen(context: BaseContext, builder: IRBuilder, _sig: Signature, args: Sequence[Value]) -> Value:
         return _as_lanes(context, builder, args[0], x, 8)
 
-    return Lanes(8)(x), codegen
+    return LanesType(8)(x), codegen
 
 
 @intrinsic
-def bits_of(typingctx: Any, mask: Any) -> Any:  # noqa: ARG001
+def bits_of(_typing: Context, mask: MaskType) -> Intrinsic:
     """Return the mask as an integer: lane i is bit i."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+    def codegen(_context: BaseContext, builder: IRBuilder, _sig: Signature, args: Sequence[Value]) -> Value:
         return builder.zext(builder.bitcast(args[0], ir.IntType(mask.width)), I64)
 
     return types.int64(mask), codegen
 
 
 @intrinsic
-def join(typingctx: Any, a: Any, b: Any) -> Any:  # noqa: ARG001
+def join(_typing: Context, a: LanesType, b: LanesType) -> Intrinsic:
     """Put the lanes of two values side by side."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+    def codegen(_context: BaseContext, builder: IRBuilder, _sig: Signature, args: Sequence[Value]) -> Value:
         return builder.shuffle_vector(args[0], args[1], indices_of(range(2 * a.width)))
 
-    return Lanes(2 * a.width)(a, b), codegen
+    return LanesType(2 * a.width)(a, b), codegen
 
 
-def _half(first: int) -> Any:
-    def typed(typingctx: Any, a: Any) -> Any:  # noqa: ARG001
+def _half(first: int) -> Callable[[Context, LanesType], Intrinsic]:
+    def typed(_typing: Context, a: LanesType) -> Intrinsic:
         width = a.width // 2
 
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+        def codegen(_context: BaseContext, builder: IRBuilder, _sig: Signature, args: Sequence[Value]) -> Value:
             return builder.shuffle_vector(args[0], args[0], indices_of(range(first * width, (first + 1) * width)))
 
-        return Lanes(width)(a), codegen
+        return LanesType(width)(a), codegen
 
     return typed
 
@@ -267,16 +278,16 @@ second_half = intrinsic(_half(1))
 
 
 @intrinsic
-def width_of(typingctx: Any, a: Any) -> Any:  # noqa: ARG001
+def width_of(_typing: Context, a: LanesType) -> Intrinsic:
     """Count the lanes."""
-    return types.int64(a), lambda context, builder, sig, args: I64(a.width)  # noqa: ARG005
+    return types.int64(a), lambda _context, _builder, _sig, _args: I64(a.width)
 
 
-def _fold(combine: Callable[[Any, Any, Any], Any]) -> Any:
+def _fold(combine: Combine) -> Callable[[Context, LanesType], Intrinsic]:
     """Halve the lanes until one is left: always in the same order."""
 
-    def typed(typingctx: Any, a: Any) -> Any:  # noqa: ARG001
-        def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+    def typed(_typing: Context, a: LanesType) -> Intrinsic:
+        def codegen(_context: BaseContext, builder: IRBuilder, _sig: Signature, args: Sequence[Value]) -> Value:
             value, width = args[0], a.width
             while width > 1:
                 width //= 2
@@ -290,7 +301,7 @@ def _fold(combine: Callable[[Any, Any, Any], Any]) -> Any:
     return typed
 
 
-def _greater(builder: Any, a: Any, b: Any) -> Any:
+def _greater(builder: IRBuilder, a: Value, b: Value) -> Value:
     return builder.select(builder.fcmp_ordered(">", a, b), a, b)
 
 
@@ -299,10 +310,10 @@ peak = intrinsic(_fold(_greater))
 
 
 @intrinsic
-def first_lanes(typingctx: Any, n: Any, a: Any) -> Any:  # noqa: ARG001
+def first_lanes(_typing: Context, n: Type, a: LanesType) -> Intrinsic:
     """Keep the first n lanes, zero in the others."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:  # noqa: ARG001
+    def codegen(context: BaseContext, builder: IRBuilder, _sig: Signature, args: Sequence[Value]) -> Value:
         number = context.cast(builder, args[0], n, types.int64)
         places = ir.Constant(ir.VectorType(I64, a.width), list(range(a.width)))
         kept = builder.icmp_signed("<", places, spread(builder, number, a.width))

@@ -1,32 +1,38 @@
-"""Features as cells: the K means and K variances of one feature side by side, so that a visit is one cache line.
+"""The memory of a sparse belief: one cell per feature, and what time does to it.
 
-``cells`` has shape (d, 2, K), float64 or float32; arithmetic is in float64. The loops that learn take the cells of a
-row out, work on small local arrays and put them back; no feature may repeat in a row (``text.merge_duplicates`` adds
-those that do).
+A cell holds the K means, then the K variances of one feature (K components of a mixture, often one), so that whoever
+visits the feature touches one cache line. ``cells`` has shape (d, 2, K), float64 or float32; arithmetic is in float64.
+The loops that learn take the cells of a row out into small local arrays (``take``), work there and put them back
+(``put``). A feature must not stand twice in a row: the second visit would not see the first
+(``text.merge_duplicates`` adds up those that do).
 
-Time is lazy. ``seen[j]`` is the clock when cell j was last written; what passed since is applied when it is taken:
+Time passes for all features at every row, and is applied to a feature when it is next visited. ``seen[j]`` is what the
+clock showed when cell j was last written; what has passed since, ``now - seen[j]``, means one of
 
-- kind 1, forgetting: the clock counts -log γ. With g = e^-(now - then): 1/v ← g/v + (1-g)/v₀, and the same for m/v.
-- kind 2, random walk: the clock counts variance. v ← v + (now - then).
+- STILL: nothing, there is no clock;
+- FORGETS: the clock counts -log γ. With g = e^-(now - then): 1/v ← g/v + (1-g)/v₀, and the same for m/v;
+- WALKS: the clock counts variance. v ← v + (now - then).
 
-``prior`` has shape (1, 2, K) when all features share it, else (d, 2, K). Reference twin:
+``prior`` has shape (1, 2, K) when all features share it, else (d, 2, K). Large beliefs are not written before they are
+used: ``written`` tells which pages of 2^shift cells hold anything, any other is all ``blank`` cells. Reference twin:
 ``tests/reference/diagonal.py``.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from gaussfold.engine.compiled import compiled, compiled_inline
+from gaussfold.engine.simd.types import Pointer
+from gaussfold.types import ArrayLike
 
 STILL, FORGETS, WALKS = range(3)
 
 
 @compiled_inline
-def aged(m: Any, v: Any, elapsed: Any, kind: Any, m0: Any, v0: Any) -> Any:
+def aged(m: float, v: float, elapsed: float, kind: int, m0: float, v0: float) -> tuple[float, float]:
     """Mean and variance after ``elapsed`` on the clock."""
     if kind == WALKS:
         v = v + elapsed
@@ -42,8 +48,9 @@ def aged(m: Any, v: Any, elapsed: Any, kind: Any, m0: Any, v0: Any) -> Any:
 
 @compiled
 def take(
-    cells: Any, seen: Any, now: Any, kind: Any, prior: Any, indices: Any, start: Any, stop: Any, m: Any, v: Any
-) -> Any:
+    cells: np.ndarray, seen: np.ndarray, now: float, kind: int, prior: np.ndarray, indices: np.ndarray, start: int,
+    stop: int, m: np.ndarray, v: np.ndarray,
+) -> None:  # fmt: skip
     """Copy the cells of a row, time applied: feature t's component c to position t K + c."""
     k = cells.shape[2]
     for q in range(start, stop):
@@ -62,7 +69,7 @@ def take(
 
 
 @compiled
-def put(cells: Any, k: Any, indices: Any, start: Any, stop: Any, m: Any, v: Any) -> Any:
+def put(cells: Pointer, k: int, indices: Pointer, start: int, stop: int, m: Pointer, v: Pointer) -> None:
     """Write the cells of a row; all arrays flat, or pointers to them."""
     for q in range(start, stop):
         at = (q - start) * k
@@ -74,8 +81,9 @@ def put(cells: Any, k: Any, indices: Any, start: Any, stop: Any, m: Any, v: Any)
 
 @compiled
 def note(
-    log_cells: Any, log_seen: Any, log_at: Any, size: Any, cells: Any, seen: Any, indices: Any, start: Any, stop: Any
-) -> Any:
+    log_cells: np.ndarray, log_seen: np.ndarray, log_at: np.ndarray, size: int, cells: np.ndarray, seen: np.ndarray,
+    indices: np.ndarray, start: int, stop: int,
+) -> int:  # fmt: skip
     """Write down the cells of a row as they are before it is learned, for :func:`undo`; returns the log's new size."""
     k = cells.shape[2]
     for q in range(start, stop):
@@ -91,7 +99,9 @@ def note(
 
 
 @compiled
-def undo(cells: Any, seen: Any, log_cells: Any, log_seen: Any, log_at: Any, size: Any) -> Any:
+def undo(
+    cells: np.ndarray, seen: np.ndarray, log_cells: np.ndarray, log_seen: np.ndarray, log_at: np.ndarray, size: int
+) -> None:
     """Put everything back that a log holds, last entry first."""
     k = cells.shape[2]
     for t in range(size - 1, -1, -1):
@@ -105,9 +115,9 @@ def undo(cells: Any, seen: Any, log_cells: Any, log_seen: Any, log_at: Any, size
 
 @compiled
 def look(
-    cells: Any, seen: Any, now: Any, kind: Any, prior: Any, indptr: Any, indices: Any, data: Any, mean: Any,
-    variance: Any,
-) -> Any:  # fmt: skip
+    cells: np.ndarray, seen: np.ndarray, now: float, kind: int, prior: np.ndarray, indptr: np.ndarray,
+    indices: np.ndarray, data: np.ndarray, mean: np.ndarray, variance: np.ndarray,
+) -> None:  # fmt: skip
     """X'm and Σ x² v for every row and component, nothing written; no feature may repeat in a row."""
     k = cells.shape[2]
     wide = np.uint64(1 if cells.shape[0] > 1 else 0)
@@ -121,8 +131,8 @@ def look(
             j = column * wide
             x = np.float64(data[q])
             for c in range(k):
-                m = np.float64(cells[j, 0, c])
-                v = np.float64(cells[j, 1, c])
+                m: float = np.float64(cells[j, 0, c])
+                v: float = np.float64(cells[j, 1, c])
                 if kind != STILL:
                     p = column * wide_prior
                     m, v = aged(m, v, now - seen[column], kind, np.float64(prior[p, 0, c]), np.float64(prior[p, 1, c]))
@@ -131,7 +141,7 @@ def look(
 
 
 @compiled
-def write_pages(cells: Any, blank: Any, written: Any, shift: Any, indices: Any) -> Any:
+def write_pages(cells: np.ndarray, blank: np.ndarray, written: np.ndarray, shift: int, indices: np.ndarray) -> int:
     """Fill the pages (of 2^shift cells) of these features with blank cells where that was not done; count them."""
     count = 0
     for q in range(indices.size):
@@ -147,7 +157,9 @@ def write_pages(cells: Any, blank: Any, written: Any, shift: Any, indices: Any) 
 
 
 @compiled
-def list_touched(cells: Any, blank: Any, written: Any, shift: Any, start: Any, stop: Any, touched: Any) -> Any:
+def list_touched(
+    cells: np.ndarray, blank: ArrayLike, written: np.ndarray, shift: int, start: int, stop: int, touched: np.ndarray
+) -> int:
     """List the cells from ``start`` to ``stop`` that differ from a blank one, and count them; it takes a place more."""
     count = 0
     for page in range(start >> shift, (stop - 1 >> shift) + 1):

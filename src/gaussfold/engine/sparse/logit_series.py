@@ -1,29 +1,36 @@
-"""One row's logistic update as two functions of one number per feature.
+"""Learning one row of logistic regression, many features at a time: the update as a series in each feature's share.
 
-Marginal coupling, logit, Newton and curvature: for every active feature i with the others integrated out, sparse-online
-(11): k = 1/√(1 + c σ₋ᵢ²), c = π/8, a₀ = k μ_t, and the mode of (13) in a = k (μ₋ᵢ + xᵢ wᵢ) is the root of
+Setting: marginal coupling, logit link, Newton's rule with the curvature at the mode. A row with label y, weight w and
+features xᵢ updates the mean μᵢ and variance σᵢ² of every feature i, with the other features of the row integrated out
+(sparse-online (11)). Let μ_t be the mean of the row's latent and σ₋ᵢ² its variance without feature i. With c = π/8,
+k = 1/√(1 + c σ₋ᵢ²) and a₀ = k μ_t, the mode of (13) in a = k (μ₋ᵢ + xᵢ wᵢ) is the root of
 
     a - a₀ = V (y - σ(a)),    V = w k² xᵢ² σᵢ²                                   (15) times k xᵢ
 
-after which (15) and (19) are
+and then (15) and (19) say
 
-    μᵢ += xᵢ σᵢ² · w k (y - σ(a)),    σᵢ² ← σᵢ² · 1/(1 + V σ'(a)).
+    μᵢ += xᵢ σᵢ² · w k (y - σ(a))          the *gain*, w k (y - σ(a))
+    σᵢ² ← σᵢ² · 1/(1 + V σ'(a))            the *shrink*, 1/(1 + V σ'(a)).
 
-Let D = 1 + c Σ x² σ² and u = c xᵢ² σᵢ²/D, the feature's own share. Then k² = 1/(D (1 - u)) and V = (w/c) u/(1 - u):
-within a row both factors are functions of u alone, and for features that are known well u is small. ``near_series``
-has their Taylor series at u = 0 up to u³ from a single exponential, ``row_series`` goes on to u⁵; they hold to 1e-13
-while u ≤ NEAR/(w/c + |a| + 1) and SMALL/(w/c + |a| + 1). What is beyond is solved by itself (``solve``): Halley's steps
-from where the series points, the last one so small that its error is below rounding, carrying σ over by Taylor's
-series, and what Halley does not settle (a wide prior meeting a surprise) by the bracketed search of
-``engine.scalar.logistic``.
+That is one equation to solve for each feature of each row. What makes it cheap: let D = 1 + c Σ x² σ², the sum over the
+whole row, and u = c xᵢ² σᵢ²/D the *share* that feature i has in it. Then k² = 1/(D (1 - u)) and V = (w/c) u/(1 - u), so
+that within one row gain and shrink depend on the feature through u alone, and u is small for a feature that is known
+well. So both are expanded at u = 0, once a row, and evaluated for each feature:
 
-The same numbers, slowly and for any rule: ``engine.sparse.visit_any``; reference twin: ``tests/reference/diagonal.py``.
+1. ``short_series``: up to u³, from a single exponential. Exact to 1e-13 for u ≤ SHORT_REACH/(w/c + |a| + 1).
+2. ``long_series``: two terms more, to u⁵. As exact for u ≤ LONG_REACH/(w/c + |a| + 1).
+3. ``solve``: what is beyond, feature by feature. Halley's steps on the equation, starting from what the series says;
+   the last step is so small that its error is below rounding, and σ is carried over it by Taylor's series. What Halley
+   does not settle (a wide prior that meets a surprise) is left to the bracketed search of ``engine.scalar.logistic``.
+
+Every function takes plain numbers or lanes of them (``simd.types``). The same numbers, slowly and for any rule:
+``engine.sparse.visit_any``; reference twin: ``tests/reference/diagonal.py``.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TypeAlias
 
 from gaussfold.engine.compiled import compiled_fused, compiled_inline
 from gaussfold.engine.scalar.exponential import exp_nonpositive
@@ -31,16 +38,22 @@ from gaussfold.engine.scalar.logistic import logistic_root
 from gaussfold.engine.scalar.special import sigmoid
 from gaussfold.engine.simd.lane_memory import load_like, store
 from gaussfold.engine.simd.lanes import bits_of, choose, larger, magnitude, root, width_of
+from gaussfold.engine.simd.types import Lanes, Pointer
+
+Series: TypeAlias = tuple[Lanes, ...]
+"""Coefficients of a power series, lowest first."""
+Rest: TypeAlias = tuple[Series, Series, Series, Series]
+"""What `short_series` has found on its way and `long_series` goes on from."""
 
 SCALE = math.pi / 8.0
-NEAR, SMALL = 6e-4, 8e-3
-ROUNDS = 8
+SHORT_REACH, LONG_REACH = 6e-4, 8e-3
+MOST_STEPS = 8
 B1, B2, B3, B4, B5 = 0.5, 0.375, 0.3125, 0.2734375, 0.24609375
 """(1 - u)^-½ = 1 + B1 u + B2 u² + ..."""
 
 
 @compiled_inline
-def sigmoids(a: Any) -> Any:
+def sigmoids(a: Lanes) -> tuple[Lanes, Lanes]:
     """σ(a) and σ(-a)."""
     t = exp_nonpositive(0.0 - magnitude(a))
     large = 1.0 / (1.0 + t)
@@ -50,10 +63,11 @@ def sigmoids(a: Any) -> Any:
 
 
 @compiled_inline
-def near_series(mean: Any, variance: Any, y: Any, w: Any) -> Any:
-    """(c/D, w/c + |a| + 1, w k (y-σ) as 4 coefficients in u, 1/(1+Vσ') as 3 after the leading 1, the rest).
+def short_series(mean: Lanes, variance: Lanes, y: float, w: float) -> tuple[Lanes, Lanes, Series, Series, Rest]:
+    """Expand gain and shrink of a row with this marginal, up to u³.
 
-    ``rest`` is what `row_series` needs.
+    Returns c/D (a feature's x² σ² times this is its share u), w/c + |a| + 1 (u times this tells whether a series
+    holds), the gain as 4 coefficients, the shrink as 3 after the leading 1, and what `long_series` needs.
 
     With a = Σ aₙ uⁿ and E = y - σ(a) = Σ eₙ uⁿ: aₙ = a₀ Bₙ + (w/c) (e₀ + ... + eₙ₋₁), and eₙ by composition. Then z =
     V σ'(a), σ' along the series times (w/c) u/(1-u), which adds up; and 1/(1+z).
@@ -97,8 +111,8 @@ def near_series(mean: Any, variance: Any, y: Any, w: Any) -> Any:
 
 
 @compiled_inline
-def row_series(g: Any, r: Any, rest: Any) -> Any:
-    """Go on to 6 and 5 coefficients from what `near_series` found."""
+def long_series(g: Series, r: Series, rest: Rest) -> tuple[Series, Series]:
+    """Go on to 6 and 5 coefficients (up to u⁵) from what `short_series` found."""
     (a, pull, p1, p2, p3, skew, wk), (e0, e1, e2, e3), (a1, a2, a3), (z1, z2, z3) = rest
     r1, r2, r3 = r
     p4 = p1 * skew * (1.0 / 24.0 - 0.5 * p1)
@@ -123,8 +137,8 @@ def row_series(g: Any, r: Any, rest: Any) -> Any:
 
 
 @compiled_inline
-def factors(u: Any, g: Any, r: Any) -> Any:
-    """The row's two functions at u: what xσ² is multiplied by to move the mean, and what σ² is multiplied by."""
+def gain_and_shrink(u: Lanes, g: Series, r: Series) -> tuple[Lanes, Lanes]:
+    """The long series at u: what xσ² is multiplied by to move the mean, and what σ² is multiplied by."""
     g0, g1, g2, g3, g4, g5 = g
     r1, r2, r3, r4, r5 = r
     u2 = u * u
@@ -133,16 +147,16 @@ def factors(u: Any, g: Any, r: Any) -> Any:
 
 
 @compiled_inline
-def moved(x: Any, m: Any, v: Any, share: Any, g: Any, r: Any) -> Any:
-    """Mean and variance after the row, by its series."""
+def update_long(x: Lanes, m: Lanes, v: Lanes, share: Lanes, g: Series, r: Series) -> tuple[Lanes, Lanes]:
+    """Mean and variance of features after the row, by the long series."""
     xv = x * v
-    gain, shrink = factors(share * (x * xv), g, r)
+    gain, shrink = gain_and_shrink(share * (x * xv), g, r)
     return m + xv * gain, v * shrink
 
 
 @compiled_inline
-def moved_near(x: Any, m: Any, v: Any, share: Any, g: Any, r: Any) -> Any:
-    """As `moved`, by the short series."""
+def update_short(x: Lanes, m: Lanes, v: Lanes, share: Lanes, g: Series, r: Series) -> tuple[Lanes, Lanes]:
+    """As `update_long`, by the short series."""
     g0, g1, g2, g3 = g
     r1, r2, r3 = r
     xv = x * v
@@ -152,7 +166,7 @@ def moved_near(x: Any, m: Any, v: Any, share: Any, g: Any, r: Any) -> Any:
 
 
 @compiled_inline
-def halley(a: Any, gap: Any, pull: Any, y: Any, not_y: Any) -> Any:
+def halley(a: Lanes, gap: Lanes, pull: Lanes, y: float, not_y: float) -> tuple[Lanes, Lanes, Lanes]:
     """One step on a - a₀ = pull·(y - σ(a)), where gap = a - a₀; and σ(a), σ(-a) after the step."""
     up, down = sigmoids(a)
     residual = pull * (y * down - not_y * up) - gap
@@ -165,24 +179,27 @@ def halley(a: Any, gap: Any, pull: Any, y: Any, not_y: Any) -> Any:
 
 
 @compiled_fused
-def _search(a0: Any, pull: Any, y: Any, w: Any) -> Any:
+def _search(a0: float, pull: float, y: float, w: float) -> tuple[float, float]:
     a, _, _ = logistic_root(w * y, w, a0, pull / w, False)
     return sigmoid(a), sigmoid(-a)
 
 
 @compiled_inline
-def _open(pull: Any, step: Any) -> Any:
+def _unsettled(pull: Lanes, step: Lanes) -> int:
     """Bits of the lanes where a further step matters: Halley errs by 0.03·pull·step³ at most, Taylor by step⁴/24."""
     size = magnitude(step)
-    return bits_of(pull * (size * size * size) > 1e-13) | bits_of(size > 1e-3)
+    bits: int = bits_of(pull * (size * size * size) > 1e-13) | bits_of(size > 1e-3)
+    return bits
 
 
 @compiled_fused
-def solve(x: Any, m: Any, v: Any, gain: Any, mean: Any, variance: Any, y: Any, w: Any, spare: Any) -> Any:
-    """Mean and variance after the row, in lanes; ``mean`` and ``variance`` are the whole row's.
+def solve(
+    x: Lanes, m: Lanes, v: Lanes, gain: Lanes, mean: Lanes, variance: Lanes, y: float, w: float, room: Pointer
+) -> tuple[Lanes, Lanes]:
+    """Mean and variance of features after the row, in lanes; ``mean`` and ``variance`` are the whole row's.
 
     ``gain`` is the series' value, a good place to start from even where it is not exact enough to end with.
-    ``spare`` points to room for four times as many numbers as there are lanes, for the search.
+    ``room`` points to space for four times as many numbers as there are lanes, for the search.
     """
     not_y = 1.0 - y
     own = x * x * v
@@ -196,22 +213,22 @@ def solve(x: Any, m: Any, v: Any, gain: Any, mean: Any, variance: Any, y: Any, w
     gap = choose(magnitude(gap) <= pull, gap, 0.0)
     step, up, down = halley(start + gap, gap, pull, y, not_y)
     gap = gap + step
-    rounds = 1
-    while _open(pull, step) != 0 and rounds < ROUNDS:
+    steps = 1
+    while _unsettled(pull, step) != 0 and steps < MOST_STEPS:
         step, up, down = halley(start + gap, gap, pull, y, not_y)
         gap = gap + step
-        rounds += 1
-    if rounds == ROUNDS:
+        steps += 1
+    if steps == MOST_STEPS:
         step, _, _ = halley(start + gap, gap, pull, y, not_y)
         settled = bits_of(magnitude(step) <= 1e-9)
         width = width_of(up)
-        store(spare, 0, start)
-        store(spare, width, pull)
-        store(spare, 2 * width, up)
-        store(spare, 3 * width, down)
+        store(room, 0, start)
+        store(room, width, pull)
+        store(room, 2 * width, up)
+        store(room, 3 * width, down)
         for i in range(width):
             if not settled >> i & 1:
-                spare[2 * width + i], spare[3 * width + i] = _search(spare[i], spare[width + i], y, w)
-        up = load_like(spare, 2 * width, up)
-        down = load_like(spare, 3 * width, down)
+                room[2 * width + i], room[3 * width + i] = _search(room[i], room[width + i], y, w)
+        up = load_like(room, 2 * width, up)
+        down = load_like(room, 3 * width, down)
     return m + x * v * (w * k * (y * down - not_y * up)), v / (1.0 + pull * (up * down))

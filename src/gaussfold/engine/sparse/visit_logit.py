@@ -8,7 +8,6 @@ it is computed, and put back as it was if a number left the range of what is sto
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -39,36 +38,49 @@ from gaussfold.engine.simd.lanes import (
     second_half,
     total,
 )
+from gaussfold.engine.simd.types import Pointer
 from gaussfold.engine.sparse.cells import put
-from gaussfold.engine.sparse.logit_series import NEAR, SMALL, factors, moved, moved_near, near_series, row_series, solve
+from gaussfold.engine.sparse.logit_series import (
+    LONG_REACH,
+    SHORT_REACH,
+    gain_and_shrink,
+    long_series,
+    short_series,
+    solve,
+    update_long,
+    update_short,
+)
 
 ALL4, ALL8 = 15, 255
 
 
+# Long on purpose, in parameters and in branches: the pointers come one by one because a record of them would be taken
+# apart again at every row, and all is one function because lanes stay in registers only inside one.
 @compiled_fused
 def visit_one(
-    cells: Any, indices: Any, data: Any, start: Any, stop: Any, y: Any, w: Any, learn: Any, taken: Any, tiny: Any,
-    huge: Any, xs: Any, ms: Any, vs: Any, old_m: Any, old_v: Any, gains: Any, spare: Any, hard: Any, mean: Any,
-    variance: Any, row: Any,
-) -> Any:  # fmt: skip
+    cells: Pointer, indices: Pointer, data: Pointer, start: int, stop: int, y: float, w: float, learn: bool, aged: bool,
+    least_variance: float, largest_mean: float, xs: Pointer, ms: Pointer, vs: Pointer, old_m: Pointer, old_v: Pointer,
+    gains: Pointer, room: Pointer, beyond: Pointer, mean: Pointer, variance: Pointer, row: int,
+) -> bool:  # fmt: skip
     """Visit one row with K = 1: its marginal to ``mean[row]`` and ``variance[row]``; False if it cannot be learned.
 
-    ``taken``: the cells are in ``ms`` and ``vs`` already, time applied; as they were they are kept in ``old_m`` and
-    ``old_v``, which are ``ms`` and ``vs`` themselves otherwise.
+    ``aged``: the cells are in ``ms`` and ``vs`` already, time applied; as they were they are kept in ``old_m`` and
+    ``old_v``, which are ``ms`` and ``vs`` themselves otherwise. ``xs``, ``gains``, ``room`` (of `solve`) and
+    ``beyond`` (the features that no series reaches) are working memory.
     """
     n = stop - start
     last = stop - 1
-    whole = (n - 1) & ~3  # all lanes but those of the last group, which has one to four features
+    full = (n - 1) & ~3  # all lanes but those of the last group, which has one to four features
     total4 = lanes4(0.0)
     spread4 = lanes4(0.0)
     top4 = lanes4(0.0)
     if n > 0:
         i = 0
-        while i < whole:
+        while i < full:
             m, v = gather4(cells, indices, start + i)
             store(old_m, i, m)
             store(old_v, i, v)
-            if taken:
+            if aged:
                 m, v = load4(ms, i), load4(vs, i)
             x = load4(data, start + i)
             store(xs, i, x)
@@ -77,18 +89,18 @@ def visit_one(
             spread4 = spread4 + own
             top4 = larger(top4, own)
             i += 4
-        m, v = gather4_last(cells, indices, start + whole, last)
-        store(old_m, whole, m)
-        store(old_v, whole, v)
-        if taken:
-            m, v = load4_last(ms, whole, n - 1), load4_last(vs, whole, n - 1)
-            store(ms, whole, m)
-            store(vs, whole, v)
-        x = load4_last(data, start + whole, last)
-        store(xs, whole, x)
+        m, v = gather4_last(cells, indices, start + full, last)
+        store(old_m, full, m)
+        store(old_v, full, v)
+        if aged:
+            m, v = load4_last(ms, full, n - 1), load4_last(vs, full, n - 1)
+            store(ms, full, m)
+            store(vs, full, v)
+        x = load4_last(data, start + full, last)
+        store(xs, full, x)
         own = x * x * v
-        total4 = total4 + first_lanes(n - whole, x * m)
-        spread4 = spread4 + first_lanes(n - whole, own)
+        total4 = total4 + first_lanes(n - full, x * m)
+        spread4 = spread4 + first_lanes(n - full, own)
         top4 = larger(top4, own)
     f = total(total4)
     s = total(spread4)
@@ -98,50 +110,49 @@ def visit_one(
         return False
     if not learn or n == 0:
         return True
-    share, steepness, g3, r3, rest = near_series(f, s, y, w)
+    share, steepness, g3, r3, rest = short_series(f, s, y, w)
     top = share * peak(top4) * steepness
-    wild: Any = 0
-    if top <= NEAR:
+    out_of_range = 0
+    if top <= SHORT_REACH:
         i = 0
-        while i < whole:
-            m, v = moved_near(load4(xs, i), load4(ms, i), load4(vs, i), share, g3, r3)
+        while i < full:
+            m, v = update_short(load4(xs, i), load4(ms, i), load4(vs, i), share, g3, r3)
             scatter4(cells, indices, start + i, m, v)
-            wild |= bits_of(magnitude(m) <= huge) & bits_of(v >= tiny) ^ ALL4
+            out_of_range |= bits_of(magnitude(m) <= largest_mean) & bits_of(v >= least_variance) ^ ALL4
             i += 4
-        m, v = moved_near(load4(xs, whole), load4(ms, whole), load4(vs, whole), share, g3, r3)
-        scatter4_last(cells, indices, start + whole, last, m, v)
-        wild |= bits_of(magnitude(m) <= huge) & bits_of(v >= tiny) ^ ALL4
+        m, v = update_short(load4(xs, full), load4(ms, full), load4(vs, full), share, g3, r3)
+        scatter4_last(cells, indices, start + full, last, m, v)
+        out_of_range |= bits_of(magnitude(m) <= largest_mean) & bits_of(v >= least_variance) ^ ALL4
     else:
-        g, r = row_series(g3, r3, rest)
-        n_hard = 0
+        g, r = long_series(g3, r3, rest)
+        n_beyond = 0
         i = 0
-        while i <= whole:
+        while i <= full:
             x, m, v = load4(xs, i), load4(ms, i), load4(vs, i)
             xv = x * v
             u = share * (x * xv)
-            gain, shrink = factors(u, g, r)
+            gain, shrink = gain_and_shrink(u, g, r)
             m = m + xv * gain
             v = v * shrink
-            if i < whole:
+            if i < full:
                 scatter4(cells, indices, start + i, m, v)
             else:
                 scatter4_last(cells, indices, start + i, last, m, v)
-            near = bits_of(steepness * u <= SMALL)
-            wild |= near & (bits_of(magnitude(m) <= huge) & bits_of(v >= tiny) ^ ALL4)
+            near = bits_of(steepness * u <= LONG_REACH)
+            out_of_range |= near & (bits_of(magnitude(m) <= largest_mean) & bits_of(v >= least_variance) ^ ALL4)
             store(gains, i, gain)
             for lane in range(4):
-                hard[n_hard] = min(i + lane, n - 1)  # lanes too many repeat the last feature
-                n_hard += 1 - (near >> lane & 1)
+                beyond[n_beyond] = min(i + lane, n - 1)  # lanes too many repeat the last feature
+                n_beyond += 1 - (near >> lane & 1)
             i += 4
         for lane in range(8):
-            hard[n_hard + lane] = hard[0]  # the last group is filled up by repeating a feature
-        for t in range(0, n_hard, 8):
-            m, v = solve(
-                pick8(xs, hard, t), pick8(ms, hard, t), pick8(vs, hard, t), pick8(gains, hard, t), f, s, y, w, spare
-            )
-            scatter8_at(cells, offset(indices, start), hard, t, m, v)
-            wild |= bits_of(magnitude(m) <= huge) & bits_of(v >= tiny) ^ ALL8
-    if wild != 0:
+            beyond[n_beyond + lane] = beyond[0]  # the last group is filled up by repeating a feature
+        for t in range(0, n_beyond, 8):
+            x, m, v, gain = pick8(xs, beyond, t), pick8(ms, beyond, t), pick8(vs, beyond, t), pick8(gains, beyond, t)
+            m, v = solve(x, m, v, gain, f, s, y, w, room)
+            scatter8_at(cells, offset(indices, start), beyond, t, m, v)
+            out_of_range |= bits_of(magnitude(m) <= largest_mean) & bits_of(v >= least_variance) ^ ALL8
+    if out_of_range != 0:
         put(cells, 1, indices, start, stop, old_m, old_v)
         return False
     return True
@@ -149,17 +160,17 @@ def visit_one(
 
 @compiled_fused
 def visit_eight(
-    cells: Any, indices: Any, data: Any, start: Any, stop: Any, y: Any, w: Any, learn: Any, taken: Any, tiny: Any,
-    huge: Any, ms: Any, vs: Any, new_m: Any, new_v: Any, gains: Any, spare: Any, hard: Any, mean: Any, variance: Any,
-    row: Any,
-) -> Any:  # fmt: skip
+    cells: Pointer, indices: Pointer, data: Pointer, start: int, stop: int, y: float, w: float, learn: bool, aged: bool,
+    least_variance: float, largest_mean: float, ms: Pointer, vs: Pointer, new_m: Pointer, new_v: Pointer,
+    gains: Pointer, room: Pointer, beyond: Pointer, mean: Pointer, variance: Pointer, row: int,
+) -> bool:  # fmt: skip
     """As ``visit_one`` for K = 8 components that see the same row."""
     f = lanes8(0.0)
     s = lanes8(0.0)
     top = lanes8(0.0)
     for q in range(start, stop):
         at = (q - start) * 8
-        if not taken:
+        if not aged:
             j = np.int64(indices[q]) * 16
             m, v = load8(cells, j), load8(cells, j + 8)
             store(ms, at, m)
@@ -177,48 +188,50 @@ def visit_eight(
         return False
     if not learn:
         return True
-    share, steepness, g3, r3, rest = near_series(f, s, y, w)
-    g, r = row_series(g3, r3, rest)
-    wild: Any = 0
-    if not taken and bits_of(steepness * (share * top) <= SMALL) == ALL8:
+    share, steepness, g3, r3, rest = short_series(f, s, y, w)
+    g, r = long_series(g3, r3, rest)
+    out_of_range = 0
+    if not aged and bits_of(steepness * (share * top) <= LONG_REACH) == ALL8:
         for q in range(start, stop):
             at = (q - start) * 8
             j = np.int64(indices[q]) * 16
-            m, v = moved(np.float64(data[q]), load8(ms, at), load8(vs, at), share, g, r)
+            m, v = update_long(np.float64(data[q]), load8(ms, at), load8(vs, at), share, g, r)
             store(cells, j, m)
             store(cells, j + 8, v)
-            wild |= bits_of(magnitude(m) <= huge) & bits_of(v >= tiny) ^ ALL8
-        if wild != 0:
+            out_of_range |= bits_of(magnitude(m) <= largest_mean) & bits_of(v >= least_variance) ^ ALL8
+        if out_of_range != 0:
             put(cells, 8, indices, start, stop, ms, vs)
             return False
         return True
-    n_hard = 0
+    n_beyond = 0
     for q in range(start, stop):
         at = (q - start) * 8
         x, m, v = np.float64(data[q]), load8(ms, at), load8(vs, at)
         xv = x * v
         u = share * (x * xv)
-        gain, shrink = factors(u, g, r)
+        gain, shrink = gain_and_shrink(u, g, r)
         store(gains, at, gain)
         store(new_m, at, m + xv * gain)
         store(new_v, at, v * shrink)
-        hard[n_hard] = q - start
-        n_hard += bits_of(steepness * u <= SMALL) != ALL8
-    hard[n_hard] = hard[0]  # two at a time; the last may be done twice
-    for t in range(0, n_hard, 2):
-        q, p = hard[t], hard[t + 1]
+        beyond[n_beyond] = q - start
+        n_beyond += bits_of(steepness * u <= LONG_REACH) != ALL8
+    beyond[n_beyond] = beyond[0]  # two at a time; the last may be done twice
+    for t in range(0, n_beyond, 2):
+        q, p = beyond[t], beyond[t + 1]
         m, v = solve(
             join(lanes8(np.float64(data[start + q])), lanes8(np.float64(data[start + p]))),
             join(load8(ms, q * 8), load8(ms, p * 8)), join(load8(vs, q * 8), load8(vs, p * 8)),
-            join(load8(gains, q * 8), load8(gains, p * 8)), join(f, f), join(s, s), y, w, spare,
+            join(load8(gains, q * 8), load8(gains, p * 8)), join(f, f), join(s, s), y, w, room,
         )  # fmt: skip
         store(new_m, q * 8, first_half(m))
         store(new_v, q * 8, first_half(v))
         store(new_m, p * 8, second_half(m))
         store(new_v, p * 8, second_half(v))
     for i in range(0, (stop - start) * 8, 8):
-        wild |= bits_of(magnitude(load8(new_m, i)) <= huge) & bits_of(load8(new_v, i) >= tiny) ^ ALL8
-    if wild != 0:
+        out_of_range |= (
+            bits_of(magnitude(load8(new_m, i)) <= largest_mean) & bits_of(load8(new_v, i) >= least_variance) ^ ALL8
+        )
+    if out_of_range != 0:
         return False
     for q in range(start, stop):
         at = (q - start) * 8

@@ -6,7 +6,7 @@ Buffers are arrays or pointers to them (``lane_memory.pointer``). Loads do not c
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from llvmlite import ir
@@ -15,9 +15,11 @@ from numba.extending import intrinsic
 
 from gaussfold.engine.compiled import compiled
 from gaussfold.engine.simd.lane_memory import data_of, pointer
+from gaussfold.engine.simd.types import BaseContext, Context, Intrinsic, IRBuilder, Signature, Type, Value
 
 PADDING = 80
-SPARE = 8
+LOOK_AHEAD = 8
+"""Tokens that ``feature_hash`` takes at a time."""
 
 _ONES = np.uint64(0x0101010101010101)
 _TOPS = np.uint64(0x8080808080808080)
@@ -27,9 +29,9 @@ _EVERY_FOURTH = np.uint64(0x000000FF000000FF)
 _NEWLINES = np.uint64(10 * 0x0101010101010101)
 
 
-def _load(bits: int, result: Any) -> Any:
-    def typed(typingctx: Any, array: Any, at: Any) -> Any:  # noqa: ARG001
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+def _load(bits: int, result: Type) -> Callable[[Context, Type, Type], Intrinsic]:
+    def typed(_typing: Context, array: Type, at: Type) -> Intrinsic:
+        def codegen(context: BaseContext, builder: IRBuilder, signature: Signature, args: Sequence[Value]) -> Value:
             data = data_of(context, builder, signature.args[0], args[0])
             pointer = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(bits).as_pointer())
             return builder.load(pointer, align=1)
@@ -44,20 +46,20 @@ load32 = intrinsic(_load(32, types.uint32))
 
 
 @intrinsic
-def trailing_zeros(typingctx: Any, word: Any) -> Any:  # noqa: ARG001
+def trailing_zeros(_typing: Context, word: Type) -> Intrinsic:
     """Count the zero bits below the lowest one (64 if there is none)."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+    def codegen(_context: BaseContext, builder: IRBuilder, _sig: Signature, args: Sequence[Value]) -> Value:
         return builder.cttz(args[0], ir.Constant(ir.IntType(1), 0))
 
     return types.int64(types.uint64), codegen
 
 
 @intrinsic
-def count_ones(typingctx: Any, word: Any) -> Any:  # noqa: ARG001
+def count_ones(_typing: Context, word: Type) -> Intrinsic:
     """Count the bits that are set."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+    def codegen(_context: BaseContext, builder: IRBuilder, _sig: Signature, args: Sequence[Value]) -> Value:
         return builder.ctpop(args[0])
 
     return types.int64(types.uint64), codegen
@@ -70,15 +72,15 @@ def _zeros(word: np.uint64) -> np.uint64:
 
 
 @intrinsic
-def token_ends(typingctx: Any, buffer: Any, at: Any) -> Any:  # noqa: ARG001
+def token_ends(_typing: Context, buffer: Type, at: Type) -> Intrinsic:
     """Mark the bytes among the next 64 that end a Vowpal Wabbit token: blanks and control characters, ':' and '|'."""
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, signature: Signature, args: Sequence[Value]) -> Value:
         data = data_of(context, builder, signature.args[0], args[0])
         block = ir.VectorType(ir.IntType(8), 64)
         text = builder.load(builder.bitcast(builder.gep(data, [args[1]]), block.as_pointer()), align=1)
 
-        def all_of(byte: int) -> Any:
+        def all_of(byte: int) -> Value:
             return ir.Constant(block, [byte] * 64)
 
         found = builder.icmp_unsigned("<", text, all_of(33))
@@ -93,7 +95,7 @@ def token_ends(typingctx: Any, buffer: Any, at: Any) -> Any:  # noqa: ARG001
 def find_token_ends(buffer: np.ndarray, start: int, stop: int, ends: np.ndarray) -> None:
     """List the positions where Vowpal Wabbit tokens end, in order; a few may lie behind ``stop``.
 
-    `SPARE` times ``stop`` follow, so that a look at so many ends stays inside the buffer.
+    `LOOK_AHEAD` times ``stop`` follow, so that a look at so many ends stays inside the buffer.
     """
     text, out = pointer(buffer), pointer(ends)
     n = 0
@@ -106,7 +108,7 @@ def find_token_ends(buffer: np.ndarray, start: int, stop: int, ends: np.ndarray)
                 out[place] = at + trailing_zeros(marks)
                 marks &= marks - np.uint64(1)
         n += found
-    for place in range(n, n + SPARE):
+    for place in range(n, n + LOOK_AHEAD):
         out[place] = stop
 
 

@@ -1,4 +1,4 @@
-"""What the parsers share: where rows go, what went wrong, and the end of a row.
+"""What the parsers share: what may be learned, what went wrong, and the end of a row.
 
 A parser walks over a byte buffer and writes rows in CSR form. At the end of a row, in this order: pairs of
 features (interactions), the constant, duplicates added up. Everything is an array of fixed size that the caller
@@ -7,22 +7,24 @@ owns; a chunk of n bytes makes at most n entries and n/2 + 1 rows, so only inter
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from gaussfold.engine.compiled import compiled
+from gaussfold.engine.text import expected
 from gaussfold.engine.text.murmur import combine
-
-# Where the numbers of `Report` stand.
-POSITION, LINES, ROWS, ENTRIES, BAD, NAMED, FULL, STOPPED, BASE = range(9)
-N_REPORT = 9
-
-# What was expected where a record is bad; the words are in gaussfold.data.messages.
-(
-    EXPECTED_BAR, EXPECTED_LABEL, EXPECTED_WEIGHT, EXPECTED_NO_BASE, EXPECTED_VALUE, EXPECTED_NAME,
-    EXPECTED_SMALLER, EXPECTED_SCALE, EXPECTED_INDEX, EXPECTED_COLON, EXPECTED_COLUMNS, EXPECTED_QUOTE,
-) = range(1, 13)  # fmt: skip
+from gaussfold.engine.text.report import BAD, BASE, ENTRIES, FULL, NAMED, ROWS, STOPPED
+from gaussfold.engine.text.row_memory import (
+    ANY,
+    BINARY,
+    COUNT,
+    FIRST_BYTE,
+    NAME_HASH,
+    Options,
+    RowMemory,
+    Rows,
+    Scratch,
+    row_memory,
+)
 
 _GOLDEN = np.uint32(0x9E3779B1)
 _STAMP_SHIFT = np.uint32(20)  # 4096 stamps
@@ -30,59 +32,16 @@ _FEW = 128
 
 LARGEST = 1e30  # squares and fourth powers of it are still doubles
 
-ANY, FIRST_BYTE, NAME_HASH = 0, 1, 2  # how a side of an interaction names its namespaces
-BINARY, REAL, TOKEN, COUNT = range(4)  # labels: -1, 0, 1; any number; equal to a given text or not; 0, 1, 2, ...
-
-
-class Options(NamedTuple):
-    """Settings of a parser."""
-
-    mask: np.uint32  # 2^bits - 1
-    constant: int  # slot of the constant feature, -1 for none
-    label_kind: int
-    max_bad: int  # records to skip before giving up
-    keep_names: bool
-    final: bool  # the input ends where the buffer does: what is not complete by then never will be
-    digits: bool  # a name of digits is the namespace's hash plus its number, not a hash of its own
-    interactions: np.ndarray  # int64 (n, 4): kind and key of the left namespace, of the right one
-
-
-class Rows(NamedTuple):
-    """The rows of a chunk."""
-
-    indptr: np.ndarray  # int32
-    indices: np.ndarray  # int32
-    data: np.ndarray  # float64
-    label: np.ndarray  # float64, NaN if there is none
-    weight: np.ndarray  # float64
-    tag: np.ndarray  # int32 (rows, 2): where a row's name is in the buffer
-    line: np.ndarray  # int32: line of the chunk, from 1
-
-
-class Scratch(NamedTuple):
-    """Working memory of a parser."""
-
-    raw: np.ndarray  # uint32: full hashes of the row's features
-    groups: np.ndarray  # int64 (n, 4): the row's namespaces: first feature, first byte, hash, where the name is
-    # (or -1: no name, -2 - k: name of column k)
-    ends: np.ndarray  # int32: where the tokens of the buffer end (Vowpal Wabbit text)
-    spans: np.ndarray  # int64 (n, 2): where the features' names are in the buffer, if names are kept
-    table: np.ndarray  # int64: open-addressing table of the row's slots; entries of older rows count as empty
-    stamps: np.ndarray  # int32, 4096: which row used a place last
-    seen: np.ndarray  # uint8: one bit a slot, if names are kept
-    named: (
-        np.ndarray
-    )  # int64 (n, 7): slot, then where namespace and name are, then those of the right side (-1 if no pair)
-    bad: np.ndarray  # int64 (n, 4): line, what was expected, start and stop of what was found
-
 
 @compiled
-def note_bad(report: np.ndarray, scratch: Scratch, line: int, expected: int, start: int, stop: int) -> None:
-    """Remember a bad record, as far as there is room for it."""
-    if report[BAD] < scratch.bad.shape[0]:
-        row = scratch.bad[report[BAD]]
-        row[0], row[1], row[2], row[3] = line, expected, start, stop
+def note_bad(line: int, what: int, start: int, stop: int, max_bad: int, bad: np.ndarray, report: np.ndarray) -> bool:
+    """Remember a bad record: what was expected and what stands there. Returns whether it is one too many."""
+    if report[BAD] < bad.shape[0]:
+        row = bad[report[BAD]]
+        row[0], row[1], row[2], row[3] = line, what, start, stop
     report[BAD] += 1
+    report[STOPPED] = report[BAD] > max_bad
+    return bool(report[BAD] > max_bad)
 
 
 @compiled
@@ -101,28 +60,30 @@ def check_label(value: float, ok: bool, kind: int) -> tuple[float, bool]:
 def check_value(value: float, ok: bool) -> int:
     """0 if a feature's value may be used, else what was expected."""
     if not ok:
-        return EXPECTED_VALUE
-    return 0 if abs(value) <= LARGEST else EXPECTED_SMALLER
+        return expected.VALUE
+    return 0 if abs(value) <= LARGEST else expected.SMALLER
 
 
 @compiled
-def _is(kind: int, key: int, groups: np.ndarray, g: int) -> bool:
+def _is_named(kind: int, key: int, groups: np.ndarray, g: int) -> bool:
+    """Whether one side of an interaction means namespace g."""
     return kind == ANY or (kind == FIRST_BYTE and groups[g, 1] == key) or (kind == NAME_HASH and groups[g, 2] == key)
 
 
 @compiled
-def _wanted(interactions: np.ndarray, groups: np.ndarray, g: int, h: int) -> bool:
+def is_wanted(interactions: np.ndarray, groups: np.ndarray, g: int, h: int) -> bool:
+    """Whether namespaces g and h are to be multiplied."""
     for i in range(interactions.shape[0]):
         kind, key, kind2, key2 = interactions[i]
-        if (_is(kind, key, groups, g) and _is(kind2, key2, groups, h)) or (
-            _is(kind, key, groups, h) and _is(kind2, key2, groups, g)
+        if (_is_named(kind, key, groups, g) and _is_named(kind2, key2, groups, h)) or (
+            _is_named(kind, key, groups, h) and _is_named(kind2, key2, groups, g)
         ):
             return True
     return False
 
 
 @compiled
-def _name(report: np.ndarray, scratch: Scratch, slot: int, g: int, i: int, h: int, j: int) -> None:
+def _note_name(report: np.ndarray, scratch: Scratch, slot: int, g: int, i: int, h: int, j: int) -> None:
     """Note where the name of a slot stands, the first time the slot is used."""
     bit = np.uint8(1 << (slot & 7))
     if scratch.seen[slot >> 3] & bit or report[NAMED] >= scratch.named.shape[0]:
@@ -143,32 +104,41 @@ def _interact(
     n_groups: int, count: int, first: int, options: Options, rows: Rows, scratch: Scratch, report: np.ndarray
 ) -> int:
     """Append the products of all wanted pairs; return how many entries the row has, or -1 if there is no room."""
-    groups, raw, indices, data = scratch.groups, scratch.raw, rows.indices, rows.data
-    interactions = options.interactions
+    groups = scratch.groups
+    groups[n_groups, 0] = count  # where the last namespace ends
     total = count
     for g in range(n_groups):
         for h in range(g, n_groups):
-            if not _wanted(interactions, groups, g, h):
+            if not is_wanted(options.interactions, groups, g, h):
                 continue
             swap = h != g and np.uint32(groups[g, 2]) > np.uint32(groups[h, 2])  # order in the line is no matter
             a, b = (h, g) if swap else (g, h)
-            a_stop = groups[a + 1, 0] if a + 1 < n_groups else count
-            b_stop = groups[b + 1, 0] if b + 1 < n_groups else count
-            if first + total + (a_stop - groups[a, 0]) * (b_stop - groups[b, 0]) >= data.size:
+            most = (groups[a + 1, 0] - groups[a, 0]) * (groups[b + 1, 0] - groups[b, 0])
+            if first + total + most >= rows.data.size:
                 return -1
-            for i in range(groups[a, 0], a_stop):
-                for j in range(i if a == b else groups[b, 0], b_stop):
-                    if i == j and data[first + i] == 1.0:
-                        continue  # 1 times itself says nothing new
-                    left, right = raw[i], raw[j]
-                    if a == b and left > right:
-                        left, right = right, left
-                    slot = np.int64(combine(left, right) & options.mask)
-                    indices[first + total] = slot
-                    data[first + total] = data[first + i] * data[first + j]
-                    total += 1
-                    if options.keep_names:
-                        _name(report, scratch, int(slot), a, i, b, j)
+            total = _multiply(a, b, first, total, options, rows, scratch, report)
+    return total
+
+
+@compiled
+def _multiply(
+    a: int, b: int, first: int, total: int, options: Options, rows: Rows, scratch: Scratch, report: np.ndarray
+) -> int:
+    """Append the products of namespaces a and b; return how many entries the row has now."""
+    groups, raw, indices, data = scratch.groups, scratch.raw, rows.indices, rows.data
+    for i in range(groups[a, 0], groups[a + 1, 0]):
+        for j in range(i if a == b else groups[b, 0], groups[b + 1, 0]):
+            if i == j and data[first + i] == 1.0:
+                continue  # 1 times itself says nothing new
+            left, right = raw[i], raw[j]
+            if a == b and left > right:
+                left, right = right, left
+            slot = np.int64(combine(left, right) & options.mask)
+            indices[first + total] = slot
+            data[first + total] = data[first + i] * data[first + j]
+            total += 1
+            if options.keep_names:
+                _note_name(report, scratch, int(slot), a, i, b, j)
     return total
 
 
@@ -217,45 +187,36 @@ def add_duplicates(
     have no duplicates: slots that rise have none; else a row first stamps a small table, and only if a stamp of its own
     is there already the other one is asked.
     """
-    falls = 0
+    not_rising = 0
     for k in range(first + 1, stop):
-        falls |= indices[k] <= indices[k - 1]
-    if not falls:
+        not_rising |= indices[k] <= indices[k - 1]
+    if not_rising == 0:
         return stop
     if stop - first <= _FEW:
         stamp = np.int32((base + first) & 0x7FFFFFFF)
-        met = 0
+        shared = 0
         for k in range(first, stop):
             at = np.int64(np.uint32(np.uint32(indices[k]) * _GOLDEN) >> _STAMP_SHIFT)
-            met |= stamps[at] == stamp
+            shared |= stamps[at] == stamp
             stamps[at] = stamp
-        if not met:
+        if shared == 0:
             return stop
     return _add_duplicates(indices, data, first, stop, base, table)
 
 
 @compiled
-def close_plain(
-    count: int,
-    constant: int,
-    indptr: np.ndarray,
-    indices: np.ndarray,
-    data: np.ndarray,
-    table: np.ndarray,
-    stamps: np.ndarray,
-    report: np.ndarray,
-) -> None:
+def close_plain(count: int, constant: int, to: RowMemory) -> None:
     """Finish a row without names and interactions."""
-    first = report[ENTRIES]
+    first = to.report[ENTRIES]
     if constant >= 0:
-        indices[first + count] = constant
-        data[first + count] = 1.0
+        to.indices[first + count] = constant
+        to.data[first + count] = 1.0
         count += 1
-    end = add_duplicates(indices, data, first, first + count, report[BASE], table, stamps)
-    report[ENTRIES] = end
-    row = report[ROWS] + 1
-    report[ROWS] = row
-    indptr[row] = end
+    end = add_duplicates(to.indices, to.data, first, first + count, to.report[BASE], to.table, to.stamps)
+    to.report[ENTRIES] = end
+    row = to.report[ROWS] + 1
+    to.report[ROWS] = row
+    to.indptr[row] = end
 
 
 @compiled
@@ -266,10 +227,11 @@ def close_row(count: int, n_groups: int, options: Options, rows: Rows, scratch: 
         for g in range(n_groups):
             stop = scratch.groups[g + 1, 0] if g + 1 < n_groups else count
             for i in range(scratch.groups[g, 0], stop):
-                _name(report, scratch, int(rows.indices[first + i]), g, i, -1, -1)
+                _note_name(report, scratch, int(rows.indices[first + i]), g, i, -1, -1)
     if options.interactions.shape[0]:
         count = _interact(n_groups, count, first, options, rows, scratch, report)
         if count < 0:
+            report[FULL] = 1
             return False
-    close_plain(count, options.constant, rows.indptr, rows.indices, rows.data, scratch.table, scratch.stamps, report)
+    close_plain(count, options.constant, row_memory(rows, scratch, report))
     return True

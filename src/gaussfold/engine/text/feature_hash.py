@@ -8,7 +8,7 @@ after the other.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 from llvmlite import ir
@@ -18,24 +18,25 @@ from numba.extending import intrinsic
 from gaussfold.engine.compiled import compiled
 from gaussfold.engine.simd.lane_memory import data_of
 from gaussfold.engine.simd.lanes import I32, I64, spread
-from gaussfold.engine.text.byte_scan import SPARE, digits_value, load64, trailing_zeros
+from gaussfold.engine.simd.types import BaseContext, Context, Intrinsic, IRBuilder, Pointer, Signature, Type, Value
+from gaussfold.engine.text.byte_scan import LOOK_AHEAD, digits_value, load64, trailing_zeros
 from gaussfold.engine.text.murmur import murmur, murmur_short
 
 LONGEST = 7
 """Bytes of a name, so that it and what ends it fit into one word."""
 _NEWLINE, _BLANK = 10, 32
-_WORDS = ir.VectorType(I64, SPARE)
-_HALVES = ir.VectorType(ir.IntType(32), SPARE)
+_WORDS = ir.VectorType(I64, LOOK_AHEAD)
+_HALVES = ir.VectorType(ir.IntType(32), LOOK_AHEAD)
 
 
 @compiled
-def is_digit(byte: Any) -> Any:
+def is_digit(byte: int) -> bool:
     """Whether a byte is one of 0 to 9."""
-    return np.uint8(byte - 48) <= 9
+    return bool(np.uint8(byte - 48) <= 9)
 
 
 @compiled
-def hash_name(text: Any, start: Any, stop: Any, seed: Any, digits: bool) -> Any:
+def hash_name(text: Pointer, start: int, stop: int, seed: np.uint32, digits: bool) -> np.uint32:
     """Hash the name of a feature; ``digits``: a name of digits is a number to add to the hash of the namespace."""
     length = stop - start
     word = load64(text, start)
@@ -60,30 +61,30 @@ def _repeated(byte: int) -> int:
     return int.from_bytes(bytes([byte]) * 8, "little")
 
 
-def _store(builder: Any, data: Any, value: Any, align: int) -> None:
+def _store(builder: IRBuilder, data: Value, value: Value, align: int) -> None:
     builder.store(value, builder.bitcast(data, value.type.as_pointer()), align=align)
 
 
 @intrinsic
 def _take_eight(
-    typingctx: Any,  # noqa: ARG001
-    text: Any,
-    ends: Any,
-    t: Any,
-    seed: Any,
-    mask: Any,
-    scale: Any,
-    indices: Any,
-    data: Any,
-    raw: Any,
-) -> Any:
+    _typing: Context,
+    text: Type,
+    ends: Type,
+    t: Type,
+    seed: Type,
+    mask: Type,
+    scale: Type,
+    indices: Type,
+    data: Type,
+    raw: Type,
+) -> Intrinsic:
     """Hash the tokens that end at ``ends[t:t + 8]``; bits 0 to 7: which are numbers, bits 8 to 15: which end a line."""
 
-    def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
         text, ends, indices, data, raw = (data_of(context, builder, sig.args[i], args[i]) for i in (0, 1, 6, 7, 8))
 
-        def everywhere(number: int) -> Any:
-            return ir.Constant(_WORDS, [number] * SPARE)
+        def everywhere(number: int) -> Value:
+            return ir.Constant(_WORDS, [number] * LOOK_AHEAD)
 
         # The token before the first one ended just before it.
         before, until = (
@@ -92,7 +93,7 @@ def _take_eight(
         )
         begins = builder.add(builder.zext(before, _WORDS), everywhere(1))
         word = ir.Constant(_WORDS, ir.Undefined)
-        for lane in range(SPARE):
+        for lane in range(LOOK_AHEAD):
             place = builder.gep(text, [builder.extract_element(begins, I32(lane))])
             word = builder.insert_element(
                 word, builder.load(builder.bitcast(place, I64.as_pointer()), align=1), I32(lane)
@@ -103,7 +104,7 @@ def _take_eight(
         end = builder.and_(builder.lshr(word, bits), everywhere(255))
         closes = builder.icmp_unsigned("==", end, everywhere(_NEWLINE))
         ends_well = builder.or_(closes, builder.icmp_unsigned("==", end, everywhere(_BLANK)))
-        # As in `words.digits_value`: the first digit to the top, then pairs, fours and all eight are joined.
+        # As in `byte_scan.digits_value`: the first digit to the top, then pairs, fours and all eight are joined.
         x = builder.shl(builder.xor(word, everywhere(_repeated(48))), builder.sub(everywhere(64), bits))
         carried = builder.or_(builder.add(x, everywhere(_repeated(118))), x)
         digits = builder.icmp_unsigned("==", builder.and_(carried, everywhere(_repeated(128))), everywhere(0))
@@ -112,23 +113,31 @@ def _take_eight(
         high = builder.mul(builder.and_(x, every_fourth), everywhere(0x000F424000000064))
         low = builder.mul(builder.and_(builder.lshr(x, everywhere(16)), every_fourth), everywhere(0x0000271000000001))
         number = builder.trunc(builder.lshr(builder.add(high, low), everywhere(32)), _HALVES)
-        hashes = builder.add(number, spread(builder, args[3], SPARE))
+        hashes = builder.add(number, spread(builder, args[3], LOOK_AHEAD))
         _store(builder, builder.gep(raw, [I64(0)]), hashes, 4)
-        _store(builder, builder.gep(indices, [I64(0)]), builder.and_(hashes, spread(builder, args[4], SPARE)), 4)
-        _store(builder, builder.gep(data, [I64(0)]), spread(builder, args[5], SPARE), 8)
+        _store(builder, builder.gep(indices, [I64(0)]), builder.and_(hashes, spread(builder, args[4], LOOK_AHEAD)), 4)
+        _store(builder, builder.gep(data, [I64(0)]), spread(builder, args[5], LOOK_AHEAD), 8)
         good, closed = (
-            builder.zext(builder.bitcast(found, ir.IntType(SPARE)), I64)
+            builder.zext(builder.bitcast(found, ir.IntType(LOOK_AHEAD)), I64)
             for found in (builder.and_(builder.and_(fits, ends_well), digits), closes)
         )
-        return builder.or_(good, builder.shl(closed, I64(SPARE)))
+        return builder.or_(good, builder.shl(closed, I64(LOOK_AHEAD)))
 
     return types.uint64(text, ends, t, seed, mask, scale, indices, data, raw), codegen
 
 
 @compiled
 def take_numbered(
-    text: Any, ends: Any, t: Any, seed: Any, mask: Any, scale: Any, indices: Any, data: Any, raw: Any
-) -> Any:
+    text: Pointer,
+    ends: Pointer,
+    t: int,
+    seed: np.uint32,
+    mask: np.uint32,
+    scale: float,
+    indices: Pointer,
+    data: Pointer,
+    raw: Pointer,
+) -> int:
     """Take up to eight names of digits without values, the first of which ends at ``ends[t]``; returns how many.
 
     Their slots, hashes and the value of each (the namespace's) are written; what is behind those that count means
@@ -137,4 +146,4 @@ def take_numbered(
     found = _take_eight(
         text, ends, np.int64(t), np.uint32(seed), np.uint32(mask), np.float64(scale), indices, data, raw
     )
-    return min(trailing_zeros(~found), trailing_zeros(found >> np.uint64(SPARE)) + 1)
+    return int(min(trailing_zeros(~found), trailing_zeros(found >> np.uint64(LOOK_AHEAD)) + 1))

@@ -72,13 +72,13 @@ def _scale(digits: np.uint64, power: int) -> float:
 
 
 @compiled
-def parse_number(buffer: np.ndarray, start: int, stop: int) -> tuple[float, bool]:
-    """Return the number in ``buffer[start:stop]`` and whether it is one; inf and nan are not."""
-    at = start
-    negative = False
-    if at < stop and (buffer[at] == 43 or buffer[at] == 45):
-        negative = buffer[at] == 45
-        at += 1
+def _is_sign(byte: int) -> bool:
+    return byte == 43 or byte == 45
+
+
+@compiled
+def _mantissa(buffer: np.ndarray, at: int, stop: int) -> tuple[np.uint64, int, int, int]:
+    """Digits with a point among them: as a whole number, times which power of ten, how many, and where they end."""
     digits = np.uint64(0)
     power = 0
     seen = 0
@@ -98,33 +98,63 @@ def parse_number(buffer: np.ndarray, start: int, stop: int) -> tuple[float, bool
         else:
             break
         at += 1
+    return digits, power, seen, at
+
+
+@compiled
+def _exponent(buffer: np.ndarray, at: int, stop: int) -> tuple[int, bool]:
+    """The power of ten after an "e", and whether it is one."""
+    down = False
+    if at < stop and _is_sign(buffer[at]):
+        down = buffer[at] == 45
+        at += 1
+    ok = at < stop
+    exponent = 0
+    while at < stop:
+        c = buffer[at]
+        if c < 48 or c > 57:
+            return 0, False
+        if exponent < 100000:
+            exponent = exponent * 10 + int(c) - 48
+        at += 1
+    return (-exponent if down else exponent), ok
+
+
+@compiled
+def parse_number(buffer: np.ndarray, start: int, stop: int) -> tuple[float, bool]:
+    """Return the number in ``buffer[start:stop]`` and whether it is one; inf and nan are not."""
+    at = start
+    negative = False
+    if at < stop and _is_sign(buffer[at]):
+        negative = buffer[at] == 45
+        at += 1
+    digits, power, seen, at = _mantissa(buffer, at, stop)
     if seen == 0:
         return 0.0, False
     if at < stop:
         if buffer[at] != 101 and buffer[at] != 69:
             return 0.0, False
-        at += 1
-        down = False
-        if at < stop and (buffer[at] == 43 or buffer[at] == 45):
-            down = buffer[at] == 45
-            at += 1
-        if at >= stop:
+        exponent, ok = _exponent(buffer, at + 1, stop)
+        if not ok:
             return 0.0, False
-        exponent = 0
-        while at < stop:
-            c = buffer[at]
-            if c < 48 or c > 57:
-                return 0.0, False
-            if exponent < 100000:
-                exponent = exponent * 10 + int(c) - 48
-            at += 1
-        power += -exponent if down else exponent
+        power += exponent
     if digits <= np.uint64(9007199254740992) and -22 <= power <= 22:
         value = float(np.int64(digits))
         value = value / _EXACT[-power] if power < 0 else value * _EXACT[power]
     else:
         value = _scale(digits, power)
     return (-value if negative else value), True
+
+
+@compiled
+def _scan_digits(buffer: np.ndarray, at: int, digits: int) -> tuple[int, int, int]:
+    """Append decimal digits to a whole number; returns it, where they end, and the byte there less 48."""
+    c = int(np.int64(buffer[at])) - 48
+    while 0 <= c <= 9:
+        digits = digits * 10 + c
+        at += 1
+        c = int(np.int64(buffer[at])) - 48
+    return digits, at, c
 
 
 @compiled
@@ -138,23 +168,13 @@ def scan_number(buffer: np.ndarray, start: int, ends: np.ndarray) -> tuple[float
     if buffer[at] == 45:
         sign = -1.0
         at += 1
-    digits = np.int64(0)
     begin = at
-    c = np.int64(buffer[at]) - 48
-    while 0 <= c <= 9:
-        digits = digits * 10 + c
-        at += 1
-        c = np.int64(buffer[at]) - 48
+    digits, at, c = _scan_digits(buffer, at, 0)
     count = at - begin
     decimals = 0
     if c == -2:
-        at += 1
-        begin = at
-        c = np.int64(buffer[at]) - 48
-        while 0 <= c <= 9:
-            digits = digits * 10 + c
-            at += 1
-            c = np.int64(buffer[at]) - 48
+        begin = at + 1
+        digits, at, c = _scan_digits(buffer, begin, digits)
         decimals = at - begin
     if 0 < count + decimals <= 15 and ends[buffer[at]]:
         return sign * (float(digits) / _EXACT[decimals]), at, True

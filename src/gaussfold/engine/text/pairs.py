@@ -1,11 +1,11 @@
-"""Rows of a table whose columns are features: pairs of columns, the constant, duplicates. As ``records.close_row``."""
+"""Rows of a table whose columns are features: pairs of columns, the constant, duplicates. As ``csr_rows.close_row``."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from gaussfold.engine.compiled import compiled
-from gaussfold.engine.text.csr_rows import _wanted, add_duplicates
+from gaussfold.engine.text.csr_rows import add_duplicates, is_wanted
 from gaussfold.engine.text.murmur import combine
 
 
@@ -20,7 +20,7 @@ def interact_table(interactions: np.ndarray, initials: np.ndarray, seeds: np.nda
     count = 0
     for g in range(n):
         for h in range(g, n):
-            if _wanted(interactions, groups, g, h):
+            if is_wanted(interactions, groups, g, h):
                 swap = seeds[g] > seeds[h]
                 pairs[count, 0] = h if swap else g
                 pairs[count, 1] = g if swap else h

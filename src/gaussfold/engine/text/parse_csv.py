@@ -12,32 +12,24 @@ from typing import NamedTuple
 import numpy as np
 
 from gaussfold.engine.compiled import compiled
-from gaussfold.engine.text.csr_rows import (
-    BAD,
-    ENTRIES,
-    EXPECTED_COLUMNS,
-    EXPECTED_LABEL,
-    EXPECTED_QUOTE,
-    EXPECTED_WEIGHT,
-    FULL,
-    LARGEST,
-    LINES,
-    POSITION,
-    ROWS,
-    STOPPED,
-    TOKEN,
-    Options,
-    Rows,
-    Scratch,
-    check_label,
-    check_value,
-    close_plain,
-    close_row,
-    note_bad,
-)
+from gaussfold.engine.simd.lane_memory import pointer
+from gaussfold.engine.simd.types import Pointer
+from gaussfold.engine.text import expected
+from gaussfold.engine.text.csr_rows import LARGEST, check_label, check_value, close_plain, close_row, note_bad
 from gaussfold.engine.text.csv_fields import is_missing, next_field, trim
 from gaussfold.engine.text.murmur import murmur
 from gaussfold.engine.text.numbers import parse_number, scan_number
+from gaussfold.engine.text.report import ENTRIES, LINES, POSITION, ROWS
+from gaussfold.engine.text.row_memory import (
+    TOKEN,
+    Options,
+    RowMemory,
+    Rows,
+    RowSettings,
+    Scratch,
+    row_memory,
+    row_settings,
+)
 
 IGNORED, LABEL, WEIGHT, NUMBER, CATEGORY, TAG = range(6)  # what a column means
 INCOMPLETE = 100  # the last record has no end yet
@@ -53,22 +45,35 @@ class TableColumns(NamedTuple):
     positive: np.ndarray  # uint8: the label that counts as 1
 
 
+class _Columns(NamedTuple):
+    """The same by pointers, see `RowMemory`, with room for the text of a field without its quotes."""
+
+    n_columns: int
+    separators: np.uint64  # eight of them, as a word
+    kinds: Pointer
+    hashes: Pointer
+    initials: Pointer
+    positive: Pointer
+    positive_size: int
+    unquoted: Pointer
+
+
 _NEWLINE, _RETURN = 10, 13
 _FIELD_ENDS = np.array([not (chr(c).isalnum() or chr(c) in "+-.") or c > 127 for c in range(256)])
 
 
 @compiled
-def _equal(text: np.ndarray, begin: int, end: int, other: np.ndarray) -> bool:
-    if end - begin != other.size:
+def _is_positive(text: Pointer, begin: int, end: int, columns: _Columns) -> bool:
+    if end - begin != columns.positive_size:
         return False
-    for i in range(other.size):  # noqa: SIM110 - compiled
-        if text[begin + i] != other[i]:
-            return False
-    return True
+    differ = 0
+    for i in range(columns.positive_size):
+        differ |= text[begin + i] != columns.positive[i]
+    return differ == 0
 
 
 @compiled
-def _feature(source: np.ndarray, begin: int, end: int, kind: int, seed: np.uint32) -> tuple[np.uint32, float, int]:
+def _feature(source: Pointer, begin: int, end: int, kind: int, seed: np.uint32) -> tuple[np.uint32, float, int]:
     """Hash and value of a number or a category, and 0 or what was expected."""
     if kind == CATEGORY:
         return murmur(source, begin, end, seed), 1.0, 0
@@ -82,101 +87,83 @@ def _feature(source: np.ndarray, begin: int, end: int, kind: int, seed: np.uint3
 
 
 @compiled
-def _number(
-    source: np.ndarray, begin: int, end: int, kind: int, label_kind: int, positive: np.ndarray
-) -> tuple[float, int]:
-    """Return a label (NaN if it is missing) or a weight, and 0 or what was expected."""
-    if kind == LABEL and label_kind == TOKEN:
+def _label(source: Pointer, begin: int, end: int, label_kind: int, columns: _Columns) -> tuple[float, int]:
+    """Return a label (NaN if it is missing), and 0 or what was expected."""
+    if label_kind == TOKEN:
         if end == begin:
             return np.nan, 0
-        return (1.0 if _equal(source, begin, end, positive) else 0.0), 0
+        return (1.0 if _is_positive(source, begin, end, columns) else 0.0), 0
     begin, end = trim(source, begin, end)
-    if kind == LABEL:
-        if is_missing(source, begin, end):
-            return np.nan, 0
-        value, ok = parse_number(source, begin, end)
-        value, ok = check_label(value, ok, label_kind)
-        return value, 0 if ok else EXPECTED_LABEL
+    if is_missing(source, begin, end):
+        return np.nan, 0
     value, ok = parse_number(source, begin, end)
-    return value, 0 if ok and 0.0 <= value <= LARGEST else EXPECTED_WEIGHT
+    value, ok = check_label(value, ok, label_kind)
+    return value, 0 if ok else expected.LABEL
 
 
 @compiled
+def _weight(source: Pointer, begin: int, end: int) -> tuple[float, int]:
+    """Return a weight, and 0 or what was expected."""
+    begin, end = trim(source, begin, end)
+    value, ok = parse_number(source, begin, end)
+    return value, 0 if ok and 0.0 <= value <= LARGEST else expected.WEIGHT
+
+
+# Still more branches than ten: one per kind of column, and the count of features that goes through all of them.
+@compiled
 def _record(
-    buffer: np.ndarray,
+    buffer: Pointer,
     start: int,
     stop: int,
-    separators: np.uint64,
-    kinds: np.ndarray,
-    hashes: np.ndarray,
-    initials: np.ndarray,
-    positive: np.ndarray,
-    text: np.ndarray,
-    label_kind: int,
-    mask: np.uint32,
-    keep_names: bool,
+    columns: _Columns,
     row: int,
     first: int,
-    label: np.ndarray,
-    weight: np.ndarray,
-    tag: np.ndarray,
-    indices: np.ndarray,
-    data: np.ndarray,
-    raw: np.ndarray,
-    groups: np.ndarray,
-    spans: np.ndarray,
+    settings: RowSettings,
+    to: RowMemory,
 ) -> tuple[int, int, int, int]:
     """One record; returns the number of entries, then 0 and where it ends, or what was expected and where."""
-    label[row], weight[row], tag[row, 0], tag[row, 1] = np.nan, 1.0, 0, 0
+    to.label[row], to.weight[row], to.tag[2 * row], to.tag[2 * row + 1] = np.nan, 1.0, 0, 0
     at = start
     count = 0
-    for column in range(kinds.size):
-        begin, end, where, after = next_field(buffer, at, stop, separators, text)
+    for column in range(columns.n_columns):
+        begin, end, in_unquoted, after = next_field(buffer, at, stop, columns.separators, columns.unquoted)
         if after < 0:
-            return count, INCOMPLETE if after == -1 else EXPECTED_QUOTE, at, end
-        kind = kinds[column]
+            return count, INCOMPLETE if after == -1 else expected.QUOTE, at, end
+        source = columns.unquoted if in_unquoted else buffer
+        kind = columns.kinds[column]
         wrong = 0
-        if kind == NUMBER or kind == CATEGORY:  # noqa: SIM109 - compiled
-            seed = hashes[column]
-            if where:
-                h, value, wrong = _feature(text, begin, end, kind, seed)
-            else:
-                h, value, wrong = _feature(buffer, begin, end, kind, seed)
-            raw[count] = h
-            indices[first + count] = h & mask
-            data[first + count] = value
-            groups[count, 0] = count
-            groups[count, 1] = initials[column]
-            groups[count, 2] = seed
-            groups[count, 3] = -2 - column
-            if keep_names:
-                spans[count, 0] = at
-                spans[count, 1] = at - 1 if kind == NUMBER and h == seed else after  # a number has no text
+        if NUMBER <= kind <= CATEGORY:  # they stand side by side
+            seed = columns.hashes[column]
+            h, value, wrong = _feature(source, begin, end, kind, seed)
+            to.raw[count] = h
+            to.indices[first + count] = h & settings.mask
+            to.data[first + count] = value
+            group = 4 * count
+            to.groups[group], to.groups[group + 1] = count, columns.initials[column]
+            to.groups[group + 2], to.groups[group + 3] = seed, -2 - column
+            if settings.keep_names:
+                to.spans[2 * count] = at
+                to.spans[2 * count + 1] = at - 1 if kind == NUMBER and h == seed else after  # a number has no text
             count += 1
-        elif kind == LABEL or kind == WEIGHT:  # noqa: SIM109 - compiled
-            if where:
-                value, wrong = _number(text, begin, end, kind, label_kind, positive)
-            else:
-                value, wrong = _number(buffer, begin, end, kind, label_kind, positive)
-            if kind == LABEL:
-                label[row] = value
-            else:
-                weight[row] = value
+        elif kind == LABEL:
+            to.label[row], wrong = _label(source, begin, end, settings.label_kind, columns)
+        elif kind == WEIGHT:
+            to.weight[row], wrong = _weight(source, begin, end)
         elif kind == TAG:
-            tag[row, 0], tag[row, 1] = at, after
+            to.tag[2 * row], to.tag[2 * row + 1] = at, after
         if wrong:
             return count, wrong, at, after
-        last = column == kinds.size - 1
+        last = column == columns.n_columns - 1
         if (buffer[after] == _NEWLINE) != last:
-            return count, EXPECTED_COLUMNS, start, start
+            return count, expected.COLUMNS, start, start
         if last:
             return count, 0, after, after
         at = after + 1
-    return count, EXPECTED_COLUMNS, start, start
+    return count, expected.COLUMNS, start, start
 
 
 @compiled
-def _count_lines(buffer: np.ndarray, start: int, stop: int) -> int:
+def _count_lines(buffer: Pointer, start: int, stop: int) -> int:
     lines = 0
     for i in range(start, stop):
         lines += buffer[i] == _NEWLINE
@@ -184,65 +171,54 @@ def _count_lines(buffer: np.ndarray, start: int, stop: int) -> int:
 
 
 @compiled
+def _empty_line(text: Pointer, at: int) -> int:
+    """Length of the line that begins here, if there is nothing on it; else 0."""
+    if text[at] == _NEWLINE:
+        return 1
+    return 2 if text[at] == _RETURN and text[at + 1] == _NEWLINE else 0
+
+
+@compiled
 def parse_csv(
-    buffer: np.ndarray,
-    stop: int,
-    columns: TableColumns,
-    unquoted: np.ndarray,
-    options: Options,
-    rows: Rows,
-    scratch: Scratch,
-    report: np.ndarray,
-) -> None:
+    buffer: np.ndarray, stop: int, table: TableColumns, unquoted: np.ndarray, options: Options, rows: Rows,
+    scratch: Scratch, report: np.ndarray,
+) -> None:  # fmt: skip
     """As ``parse_vw``; a record whose quote is open at ``stop`` waits for more bytes unless that is the end of all.
 
     ``unquoted`` is room for the text of a field without its quotes.
     """
-    separator, kinds, hashes, initials, positive = columns
-    text = unquoted
-    label, weight, tag, line, indptr = rows.label, rows.weight, rows.tag, rows.line, rows.indptr
-    indices, data, raw, groups, spans = rows.indices, rows.data, scratch.raw, scratch.groups, scratch.spans
-    table, stamps = scratch.table, scratch.stamps
-    mask, constant, label_kind, keep_names = (
-        options.mask,
-        options.constant,
-        options.label_kind,
-        options.keep_names,
-    )
-    plain = not keep_names and options.interactions.shape[0] == 0
-    separators = np.uint64(separator) * np.uint64(0x0101010101010101)
+    text, to, settings = pointer(buffer), row_memory(rows, scratch, report), row_settings(options)
+    columns = _Columns(
+        table.kinds.size, np.uint64(table.separator) * np.uint64(0x0101010101010101), pointer(table.kinds),
+        pointer(table.hashes), pointer(table.initials), pointer(table.positive), table.positive.size, pointer(unquoted),
+    )  # fmt: skip
     at = report[POSITION]
     while at < stop:
-        begin = at
-        if buffer[at] == _NEWLINE or (buffer[at] == _RETURN and buffer[at + 1] == _NEWLINE):
-            at += 1 if buffer[at] == _NEWLINE else 2
-            report[LINES] += 1
+        empty = _empty_line(text, at)
+        if empty:
+            at += empty
+            to.report[LINES] += 1
             continue
-        row, first = report[ROWS], report[ENTRIES]
-        count, wrong, found, found_stop = _record(
-            buffer, at, stop, separators, kinds, hashes, initials, positive, text, label_kind, mask, keep_names,
-            row, first, label, weight, tag, indices, data, raw, groups, spans,
-        )  # fmt: skip
+        row, first, line = to.report[ROWS], to.report[ENTRIES], to.report[LINES] + 1
+        count, wrong, found, found_stop = _record(text, at, stop, columns, row, first, settings, to)
         if wrong == INCOMPLETE:
             if not options.final:
                 break
-            wrong, found_stop = EXPECTED_QUOTE, found
-        if not wrong:
-            line[row] = report[LINES] + 1
-            if plain:
-                close_plain(count, constant, indptr, indices, data, table, stamps, report)
-            elif not close_row(count, count, options, rows, scratch, report):
-                report[FULL] = 1
-                break
-            report[LINES] += _count_lines(buffer, begin, found + 1)
-            at = found + 1
-            continue
-        note_bad(report, scratch, report[LINES] + 1, wrong, found, found_stop)
-        while buffer[at] != _NEWLINE:  # resume on the next line, whatever quotes say: one may be missing
+            wrong, found_stop = expected.QUOTE, found
+        to.line[row] = line
+        if wrong:
+            stopped = note_bad(line, wrong, found, found_stop, settings.max_bad, scratch.bad, report)
+            while text[at] != _NEWLINE:  # resume on the next line, whatever quotes say: one may be missing
+                at += 1
             at += 1
-        at += 1
-        report[LINES] += 1
-        if report[BAD] > options.max_bad:
-            report[STOPPED] = 1
+            to.report[LINES] += 1
+            if stopped:
+                break
+            continue
+        if settings.plain:
+            close_plain(count, settings.constant, to)
+        elif not close_row(count, count, options, rows, scratch, report):
             break
+        to.report[LINES] += _count_lines(text, at, found + 1)
+        at = found + 1
     report[POSITION] = at

@@ -6,98 +6,81 @@ bytes marked in ``SVM_ENDS``. Reference twin: ``tests/reference/parsers.py``.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gaussfold.engine.compiled import compiled
-from gaussfold.engine.text.csr_rows import (
-    BAD,
-    ENTRIES,
-    EXPECTED_COLON,
-    EXPECTED_INDEX,
-    EXPECTED_LABEL,
-    FULL,
-    LINES,
-    POSITION,
-    ROWS,
-    STOPPED,
-    Options,
-    Rows,
-    Scratch,
-    check_label,
-    check_value,
-    close_plain,
-    close_row,
-    note_bad,
-)
+from gaussfold.engine.simd.lane_memory import pointer
+from gaussfold.engine.simd.types import Pointer
+from gaussfold.engine.text import expected
+from gaussfold.engine.text.csr_rows import check_label, check_value, close_plain, close_row, note_bad
 from gaussfold.engine.text.murmur import murmur
 from gaussfold.engine.text.numbers import scan_number
+from gaussfold.engine.text.report import ENTRIES, LINES, POSITION, ROWS
+from gaussfold.engine.text.row_memory import Options, RowMemory, Rows, RowSettings, Scratch, row_memory, row_settings
 
 _NEWLINE, _COLON, _HASH = 10, 58, 35
 SVM_ENDS = np.arange(256) <= 32
 SVM_ENDS[[_COLON, _HASH]] = True
+_QID = -1
 
 
 @compiled
-def _svm_line(
-    buffer: np.ndarray,
-    start: int,
-    row: int,
-    first: int,
-    mask: np.uint32,
-    label_kind: int,
-    keep_names: bool,
-    label: np.ndarray,
-    indices: np.ndarray,
-    data: np.ndarray,
-    raw: np.ndarray,
-    spans: np.ndarray,
+def _index(text: Pointer, begin: int) -> tuple[int, int, int]:
+    """The index before a colon (`_QID` for "qid", of ranking files), where the colon is, 0 or what was expected."""
+    at = begin
+    index = 0
+    digit = np.uint8(text[at] - 48)  # wraps: whatever comes before the digits is large, not small
+    while digit <= 9:
+        index = index * 10 + int(np.int64(digit))
+        at += 1
+        digit = np.uint8(text[at] - 48)
+    if text[at] == _COLON and at > begin and at - begin <= 18:
+        return index, at, 0
+    while not SVM_ENDS[text[at]]:
+        at += 1
+    if text[at] != _COLON:
+        return index, at, expected.COLON
+    is_qid = at - begin == 3 and text[begin] == 113 and text[begin + 1] == 105 and text[begin + 2] == 100
+    return _QID, at, 0 if is_qid else expected.INDEX
+
+
+@compiled
+def _line(
+    text: Pointer, start: int, row: int, first: int, settings: RowSettings, to: RowMemory
 ) -> tuple[int, int, int, int]:
-    """``label index:value ...`` up to the end of the line or a comment; as `_features` without namespaces."""
-    value, at, ok = scan_number(buffer, start, SVM_ENDS)
-    label[row], ok = check_label(value, ok, label_kind)
-    if not ok or buffer[at] == _COLON:
-        return 0, EXPECTED_LABEL, start, at
+    """``label index:value ...`` up to the end of the line or a comment.
+
+    Returns the number of features, 0 and where that is; or what was expected, and where.
+    """
+    to.weight[row], to.tag[2 * row], to.tag[2 * row + 1] = 1.0, 0, 0
+    value, at, ok = scan_number(text, start, SVM_ENDS)
+    to.label[row], ok = check_label(value, ok, settings.label_kind)
+    if not ok or text[at] == _COLON:
+        return 0, expected.LABEL, start, at
     count = 0
     while True:
-        c: Any = buffer[at]
-        if c <= 32 or c == _HASH:
-            if c == _NEWLINE or c == _HASH:  # noqa: SIM109 - compiled
-                return count, 0, at, at
+        while text[at] <= 32 and text[at] != _NEWLINE:
             at += 1
-            continue
+        if text[at] == _NEWLINE or text[at] == _HASH:
+            return count, 0, at, at
         begin = at
-        index = 0
-        c = int(np.uint8(c - 48))  # wraps: whatever comes before the digits is large, not small
-        while c <= 9:
-            index = index * 10 + c
-            at += 1
-            c = np.uint8(buffer[at] - 48)
-        if buffer[at] != _COLON or at == begin or at - begin > 18:
-            while not SVM_ENDS[buffer[at]]:
-                at += 1
-            if buffer[at] != _COLON:
-                return count, EXPECTED_COLON, begin, at
-            if not (at - begin == 3 and buffer[begin] == 113 and buffer[begin + 1] == 105 and buffer[begin + 2] == 100):
-                return count, EXPECTED_INDEX, begin, at
-            index = -1  # qid: of ranking files
-        colon = at
-        value, at, ok = scan_number(buffer, colon + 1, SVM_ENDS)
-        wrong = check_value(value, ok and buffer[at] != _COLON)
+        index, colon, wrong = _index(text, begin)
+        if wrong:
+            return count, wrong, begin, colon
+        value, at, ok = scan_number(text, colon + 1, SVM_ENDS)
+        wrong = check_value(value, ok and text[at] != _COLON)
         if wrong:
             return count, wrong, colon + 1, at
-        if index < 0:
+        if index == _QID:
             continue
         # An index that fits is its own slot; only larger ones are hashed (by their decimal digits).
-        h = np.uint32(index) if index <= np.int64(mask) else murmur(buffer, begin, colon, np.uint32(0))
-        raw[count] = h
-        if keep_names:
-            spans[count, 0], spans[count, 1] = begin, colon
-        indices[first + count] = h & mask
-        data[first + count] = value
+        h = np.uint32(index) if index <= np.int64(settings.mask) else murmur(text, begin, colon, np.uint32(0))
+        to.raw[count] = h
+        if settings.keep_names:
+            to.spans[2 * count], to.spans[2 * count + 1] = begin, colon
+        to.indices[first + count] = h & settings.mask
+        to.data[first + count] = value
         count += 1
-        at += buffer[at] == 32
 
 
 @compiled
@@ -105,40 +88,30 @@ def parse_svmlight(
     buffer: np.ndarray, stop: int, options: Options, rows: Rows, scratch: Scratch, report: np.ndarray
 ) -> None:
     """As `parse_vw`, for lines ``label index:value ... # comment``."""
-    indices, data, raw, spans = rows.indices, rows.data, scratch.raw, scratch.spans
-    label, weight, tag, line = rows.label, rows.weight, rows.tag, rows.line
-    indptr, table, stamps = rows.indptr, scratch.table, scratch.stamps
-    mask, constant, kind, keep_names = options.mask, options.constant, options.label_kind, options.keep_names
-    plain = not keep_names and options.interactions.shape[0] == 0
+    text, to, settings = pointer(buffer), row_memory(rows, scratch, report), row_settings(options)
     at = report[POSITION]
     scratch.groups[0, :] = 0
-    scratch.groups[0, 1], scratch.groups[0, 3] = 32, -1
+    scratch.groups[0, 1], scratch.groups[0, 3] = 32, -1  # one namespace without a name
     while at < stop:
         begin = at
-        while buffer[at] <= 32 and buffer[at] != _NEWLINE:
+        stopped = False
+        while text[at] <= 32 and text[at] != _NEWLINE:
             at += 1
-        if buffer[at] != _NEWLINE and buffer[at] != _HASH:
-            row, first = report[ROWS], report[ENTRIES]
-            weight[row], tag[row, 0], tag[row, 1] = 1.0, 0, 0
-            count, wrong, found, found_stop = _svm_line(
-                buffer, at, row, first, mask, kind, keep_names, label, indices, data, raw, spans
-            )
-            at = found_stop
+        if text[at] != _NEWLINE and text[at] != _HASH:
+            row, first = to.report[ROWS], to.report[ENTRIES]
+            count, wrong, found, at = _line(text, at, row, first, settings, to)
+            to.line[row] = to.report[LINES] + 1
             if wrong:
-                note_bad(report, scratch, report[LINES] + 1, wrong, found, found_stop)
-            else:
-                line[row] = report[LINES] + 1
-                if plain:
-                    close_plain(count, constant, indptr, indices, data, table, stamps, report)
-                elif not close_row(count, 1, options, rows, scratch, report):
-                    report[FULL] = 1
-                    at = begin
-                    break
-        while buffer[at] != _NEWLINE:
+                stopped = note_bad(to.report[LINES] + 1, wrong, found, at, settings.max_bad, scratch.bad, report)
+            elif settings.plain:
+                close_plain(count, settings.constant, to)
+            elif not close_row(count, 1, options, rows, scratch, report):
+                at = begin
+                break
+        while text[at] != _NEWLINE:
             at += 1
         at += 1
-        report[LINES] += 1
-        if report[BAD] > options.max_bad:
-            report[STOPPED] = 1
+        to.report[LINES] += 1
+        if stopped:
             break
     report[POSITION] = at
