@@ -11,8 +11,9 @@ from sklearn.base import ClassifierMixin
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.estimators import labels, mixtures
 from gaussfold.estimators.documented import documented
+from gaussfold.estimators.folded import Folded
 from gaussfold.estimators.parameters import RandomState, StreamingParameters, keep
-from gaussfold.estimators.streaming import Folded, StreamingEstimator
+from gaussfold.estimators.streaming import StreamingEstimator
 from gaussfold.likelihoods import Bernoulli
 from gaussfold.likelihoods.bernoulli import Expectation, Link
 from gaussfold.protocols import Likelihood

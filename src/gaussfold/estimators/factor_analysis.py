@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self, TypedDict
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
-from gaussfold import checks
-from gaussfold.estimators import settings
+from gaussfold.estimators.factor_streams import FactorParameters, new_stream
 from gaussfold.estimators.frames import names_of
 from gaussfold.estimators.parameters import RandomState, keep
-from gaussfold.factors.gradient import OPTIMIZERS, GradientAscent
 from gaussfold.factors.model import FactorStream, posterior
-from gaussfold.factors.online_em import OnlineEM
-from gaussfold.factors.projections import PROJECTIONS
-from gaussfold.factors.recursive import RecursiveFactors
 from gaussfold.registry import decode, encode
 from gaussfold.store.codecs import decode_rng, encode_rng
 from gaussfold.types import Array, ArrayLike
 
-METHODS = ("recursive-em", "online-em", "gradient")
 
-
-class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class StreamingFactorAnalysis(FactorParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Factor analysis in one pass: x = mean + F h + noise, with independent noise per feature.
 
     Parameters
@@ -85,22 +78,6 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     [[1.  0.7 0.3]]
     """
 
-    n_components: int
-    method: str
-    inner_loops: int
-    ppca: bool
-    projection: str
-    block_size: int | None
-    step: str
-    optimizer: object
-    learning_rate: float
-    warm_up: int | None
-    center: bool
-    start: ArrayLike
-    start_noise: ArrayLike
-    prior_count: int
-    average_from: int | None
-    random_state: RandomState
     n_features_in_: int
     _stream: FactorStream | None = None
     _settled: FactorStream | None = None
@@ -130,7 +107,7 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002 - scikit-learn's signature
         """Forget everything, then learn from these rows in one pass."""
         rows = validate_data(self, X, dtype=np.float64, ensure_min_samples=1)
-        stream = self._new(rows.shape[1])
+        stream = new_stream(self, rows.shape[1])
         self._learn(stream, rows)
         return self
 
@@ -138,7 +115,7 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         """Learn from more rows; however the stream is cut into calls, the model is the same."""
         before = self._stream
         rows = validate_data(self, X, dtype=np.float64, reset=before is None)
-        stream = self._new(rows.shape[1], None if before is None else before.F)
+        stream = new_stream(self, rows.shape[1], None if before is None else before.F)
         if before is not None:
             stream.restore(before.state())
         self._learn(stream, rows)
@@ -232,7 +209,7 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
         if header["feature_names"] is not None:
             self.feature_names_in_ = np.array(header["feature_names"], dtype=object)
         state = {name.removeprefix("stream."): array for name, array in arrays.items() if name.startswith("stream.")}
-        self._stream = self._new(self.n_features_in_, state["F"])
+        self._stream = new_stream(self, self.n_features_in_, state["F"])
         self._stream.restore(state)
         return self
 
@@ -272,82 +249,3 @@ class StreamingFactorAnalysis(ClassNamePrefixFeaturesOutMixin, TransformerMixin,
             )
             raise ValueError(msg)
         self._stream, self._settled = stream, None
-
-    def _new(self, dim: int, start: Array | None = None) -> FactorStream:
-        """A stream that has seen nothing, by the parameters, all of them checked."""
-        rank = checks.whole("n_components", self.n_components)
-        if rank > dim:
-            msg = f"n_components={rank}: more factors than the {dim} features; 1 to {dim} are allowed"
-            raise ValueError(msg)
-        checks.one_of("method", self.method, METHODS)
-        checks.one_of("projection", self.projection, tuple(PROJECTIONS))
-        checks.one_of("step", self.step, ("power", "average"))
-        warm_up = 100 if self.warm_up is None else checks.whole("warm_up", self.warm_up, least=0)
-        if self.block_size is not None:
-            checks.whole("block_size", self.block_size)
-        given = _given("start", self.start, (dim, rank))
-        noise = _given("start_noise", self.start_noise, (dim,))
-        if noise is not None:
-            checks.positive_entries("start_noise", noise)
-        shared = _Shared(
-            warm_up=warm_up,
-            center=checks.flag("center", self.center),
-            isotropic=checks.flag("ppca", self.ppca),
-            start=given if start is None else start,
-            rng=settings.generator(self.random_state),
-        )
-        if self.method == "recursive-em":
-            return self._recursive(dim, rank, noise, shared)
-        if self.method == "online-em":
-            return self._online(dim, rank, noise, shared)
-        return GradientAscent(dim, rank, optimizer=self._optimizer(), **shared)
-
-    def _recursive(self, dim: int, rank: int, noise: Array | None, shared: _Shared) -> FactorStream:
-        return RecursiveFactors(
-            dim,
-            rank,
-            projection=self.projection,
-            inner_loops=checks.whole("inner_loops", self.inner_loops),
-            block_size=self.block_size or 32,
-            start_psi=noise,
-            **shared,
-        )
-
-    def _online(self, dim: int, rank: int, noise: Array | None, shared: _Shared) -> FactorStream:
-        default_block = 1 if self.step == "average" or self.start is not None else max(100, dim)
-        return OnlineEM(
-            dim,
-            rank,
-            step=self.step,
-            averaging=self.step == "power",
-            average_from=self.average_from,
-            block_size=self.block_size or default_block,
-            prior_count=checks.whole("prior_count", self.prior_count, least=0),
-            start_psi=noise,
-            **shared,
-        )
-
-    def _optimizer(self) -> object:
-        if not isinstance(self.optimizer, str):
-            return self.optimizer
-        return type(OPTIMIZERS.resolve(self.optimizer))(checks.positive("learning_rate", self.learning_rate))
-
-
-class _Shared(TypedDict):
-    """What every method is told."""
-
-    warm_up: int
-    center: bool
-    isotropic: bool
-    start: Array | None
-    rng: np.random.Generator
-
-
-def _given(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array | None:
-    if value is None:
-        return None
-    array = np.array(value, dtype=np.float64)
-    if array.shape != shape or not np.isfinite(array).all():
-        msg = f"{name}: shape {array.shape}; finite numbers of shape {shape} are needed"
-        raise ValueError(msg)
-    return array

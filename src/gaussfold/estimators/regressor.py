@@ -7,10 +7,10 @@ import numpy as np
 from gaussfold import checks
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.estimators.documented import documented
+from gaussfold.estimators.folded import Folded
 from gaussfold.estimators.noise import NoiseBelief, log_student
 from gaussfold.estimators.parameters import RandomState, StreamingParameters, keep
 from gaussfold.estimators.regression import RegressionEstimator
-from gaussfold.estimators.streaming import Folded
 from gaussfold.likelihoods import Gaussian, StudentT
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.at import At

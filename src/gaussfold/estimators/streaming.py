@@ -5,13 +5,14 @@ No mathematics here: rows and parameters are checked (`validation`, `settings`),
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self, TypedDict
+from typing import Self
 
 import numpy as np
 from sklearn.utils import Tags
 
 from gaussfold import checks, rules
 from gaussfold.estimators import settings, storage, validation
+from gaussfold.estimators.folded import Folded, FoldOptions, learned_rows
 from gaussfold.estimators.noise import NoiseBelief
 from gaussfold.estimators.parameters import RandomState
 from gaussfold.estimators.priors import AnyBelief
@@ -20,8 +21,6 @@ from gaussfold.folding import FoldResult, fold
 from gaussfold.lookback import Lookback
 from gaussfold.metrics import Diagnosis, diagnose
 from gaussfold.protocols import Likelihood
-from gaussfold.rules.at import At
-from gaussfold.rules.base import StreamRule
 from gaussfold.sweeping import sweep
 from gaussfold.types import Array, ArrayLike
 
@@ -29,30 +28,6 @@ _LEARNED = (
     "_beliefs", "_likelihood", "_lookbacks", "_loss", "_noise", "_parameters", "_rng", "_settings",
     "classes_", "feature_names_in_", "n_features_in_", "n_observations_",
 )  # fmt: skip
-
-
-class _FoldOptions(TypedDict):
-    """What every fold and sweep of one call is told."""
-
-    rule: StreamRule
-    at: At
-    sample_weight: Array | None
-    block_size: int | None
-
-
-class Folded(NamedTuple):
-    """The rows of one call, as every belief has met them."""
-
-    results: list[FoldResult]
-    targets: list[Array]
-    learned: np.ndarray
-    """Which rows have a label and count."""
-    weight: Array
-    """Of the learned rows alone."""
-
-    def log_predictive(self) -> Array:
-        """Of the learned rows, before each was learned, for one belief."""
-        return np.asarray(self.results[0].log_predictive[self.learned])
 
 
 class StreamingEstimator(Readout):
@@ -114,7 +89,7 @@ class StreamingEstimator(Readout):
             if weight is not None and not weight.any():
                 msg = "sample_weight is zero on every row; fit needs at least one row to learn from"
                 raise ValueError(msg)
-            if not _learned_rows(targets, weight).any():
+            if not learned_rows(targets, weight).any():
                 msg = (
                     "y has no row with a label and a weight > 0; fit needs at least one row to learn from "
                     "(partial_fit takes unlabelled rows)"
@@ -190,7 +165,7 @@ class StreamingEstimator(Readout):
             raise ValueError(msg)
         X = validation.rows(self, X, reset=False)
         targets, weight = self._targets(y, X.shape[0]), validation.weights(sample_weight, X.shape[0])
-        learned = _learned_rows(targets, weight)
+        learned = learned_rows(targets, weight)
         if learned.sum() != self.n_observations_:
             msg = (
                 f"X, y hold {learned.sum()} rows to learn from, the model has learned {self.n_observations_}; "
@@ -287,9 +262,9 @@ class StreamingEstimator(Readout):
             beliefs = list(self._beliefs)
         else:  # if the second class failed, the first must not have moved
             beliefs = [belief.copy() for belief in self._beliefs]
-        learned = _learned_rows(targets, weight)
+        learned = learned_rows(targets, weight)
         if learned.any():
-            options = _FoldOptions(
+            options = FoldOptions(
                 rule=self._settings.rule,
                 at=self._settings.at,
                 sample_weight=weight,
@@ -309,7 +284,7 @@ class StreamingEstimator(Readout):
         beliefs: list[AnyBelief],
         design: validation.Matrix,
         targets: list[Array],
-        options: _FoldOptions,
+        options: FoldOptions,
         refine: int,
     ) -> list[FoldResult]:
         """Fold the rows into every belief; what was known of each row before it was learned."""
@@ -330,9 +305,3 @@ class StreamingEstimator(Readout):
             for (belief, target), sites in zip(heads, results, strict=True):
                 sweep(belief, self._likelihood, design, target, sites, n_sweeps=refine, **options)
         return results
-
-
-def _learned_rows(targets: list[Array], weight: Array | None) -> np.ndarray:
-    """Which rows have a label and count."""
-    labelled = ~np.isnan(targets[0])
-    return labelled if weight is None else labelled & (weight > 0)
