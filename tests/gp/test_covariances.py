@@ -1,5 +1,8 @@
 """Covariances and their state-space forms against the authors' numbers, against each other, and their derivatives."""
 
+from dataclasses import dataclass
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from scipy.linalg import expm
@@ -7,6 +10,7 @@ from scipy.linalg import expm
 from gaussfold.gp import (
     Constant,
     Cosine,
+    Covariance,
     Linear,
     Matern12,
     Matern32,
@@ -203,3 +207,29 @@ def test_mistakes_are_named():
         Matern32(1.0, (1.0, 2.0)).state_space()
     with pytest.raises(TypeError, match="is not a covariance"):
         Matern32() + 1.0
+
+
+@dataclass(frozen=True)
+class Own(Covariance):
+    """A Matérn-5/2 that says its values, and nothing else."""
+
+    variance: float = 1.0
+    lengthscale: float | tuple[float, ...] = 1.0
+    learned: ClassVar[tuple[str, ...]] = ("variance", "lengthscale")
+
+    def __call__(self, X, Z=None):
+        return Matern52(self.variance, self.lengthscale)(X, Z)
+
+
+def test_a_covariance_that_says_its_values_only_is_differentiated():
+    X, Z = RNG.normal(size=(5, 2)), RNG.normal(size=(4, 2))
+    own, known = Own(1.3, (0.7, 2.1)), Matern52(1.3, (0.7, 2.1))
+    bar, diagonal = RNG.normal(size=(5, 4)), RNG.normal(size=5)
+    np.testing.assert_allclose(own.diagonal(X), known.diagonal(X))
+    for mine, theirs in [
+        (own.vjp(X, Z, bar), known.vjp(X, Z, bar)),
+        (own.vjp(X, None, bar @ bar.T), known.vjp(X, None, bar @ bar.T)),
+        (own.diagonal_vjp(X, diagonal), known.diagonal_vjp(X, diagonal)),
+        (own.input_vjp(X, Z, bar), known.input_vjp(X, Z, bar)),
+    ]:
+        np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-9)

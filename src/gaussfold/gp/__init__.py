@@ -1,33 +1,19 @@
-"""Gaussian processes: covariances, three kinds of prior, and the model that joins them to a likelihood and a rule."""
+"""Gaussian processes: covariances, three kinds of prior, and the model that joins them to a likelihood and a rule.
 
-from gaussfold.gp.covariances import (
-    Constant,
-    Cosine,
-    Covariance,
-    Linear,
-    Matern12,
-    Matern32,
-    Matern52,
-    Matern72,
-    Periodic,
-    SquaredExponential,
-    White,
-)
-from gaussfold.gp.inference import FitResult
-from gaussfold.gp.model import GaussianProcess
+- `covariances`: one covariance function, one file, its state-space form with it
+- `priors`: what a prior promises; `dense`, `sparse`, `markov` (`chain`, `kalman`, `square_root`) keep it
+- `site_updates`, `inference`, `damping`: sites from marginals and marginals from sites, until the energy settles
+- `learning`, `hyper`: hyperparameters; `stochastic`: batches; `online`: streams; `storage`: model files
 
-__all__ = [
-    "Constant",
-    "Cosine",
-    "Covariance",
-    "FitResult",
-    "GaussianProcess",
-    "Linear",
-    "Matern12",
-    "Matern32",
-    "Matern52",
-    "Matern72",
-    "Periodic",
-    "SquaredExponential",
-    "White",
-]
+Reference twins: ``tests/reference/dense_gp.py`` and ``tests/reference/kalman.py``.
+"""
+
+from typing import TYPE_CHECKING
+
+from gaussfold.gp import covariances
+from gaussfold.gp.covariances import *  # noqa: F403  there is one list of covariances, and it is there
+from gaussfold.gp.inference import FitResult as FitResult
+from gaussfold.gp.model import GaussianProcess as GaussianProcess
+
+if not TYPE_CHECKING:
+    __all__ = [*covariances.__all__, "FitResult", "GaussianProcess"]

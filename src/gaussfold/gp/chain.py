@@ -9,10 +9,10 @@ import numpy as np
 
 from gaussfold.gp import square_root
 from gaussfold.gp.covariances import Covariance
+from gaussfold.gp.covariances.state_space import Adjoints, SumSpace
 from gaussfold.gp.kalman import Filtered, GeneralSmoother, Matrices, PairSmoother, Smoother
 from gaussfold.gp.priors import lost
 from gaussfold.gp.row_blocks import row_blocks
-from gaussfold.gp.statespace import Adjoints, SumSpace
 from gaussfold.linalg.small import non_positive
 from gaussfold.types import Array
 

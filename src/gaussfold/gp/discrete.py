@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
-from gaussfold.linalg.small import symmetrised
+from gaussfold.linalg.small import root_adjoint, symmetrised
 from gaussfold.types import Array
 
 
@@ -28,14 +28,5 @@ def summed_slopes(
         gradient = model.derivatives(block.labels, block.latents)[0]
         by_mean[block.rows] = np.einsum("p,npd->nd", block.weights, gradient)
         by_root = np.einsum("p,npd,pe->nde", block.weights, gradient, block.points)
-        by_cov[block.rows] = _root_adjoint(block.roots, by_root)
+        by_cov[block.rows] = symmetrised(root_adjoint(block.roots, by_root))
     return by_mean, by_cov
-
-
-def _root_adjoint(roots: Array, bar: Array) -> Array:
-    """From the adjoint of the lower Cholesky factor L to that of ``L L'``, for every row."""
-    inside = np.tril(np.swapaxes(roots, 1, 2) @ np.tril(bar))
-    diagonal = np.arange(roots.shape[-1])
-    inside[:, diagonal, diagonal] *= 0.5
-    half = np.linalg.solve(np.swapaxes(roots, 1, 2), symmetrised(inside))
-    return symmetrised(np.swapaxes(np.linalg.solve(np.swapaxes(roots, 1, 2), np.swapaxes(half, 1, 2)), 1, 2))

@@ -18,6 +18,7 @@ from scipy.optimize import minimize
 from gaussfold.checks import one_of
 from gaussfold.gp import hyper
 from gaussfold.gp.damping import Damping
+from gaussfold.gp.differences import by_log_parameter
 from gaussfold.gp.inference import has_settled
 from gaussfold.gp.site_updates import likelihood_cavity, settled_slopes, slopes
 from gaussfold.likelihoods import Gaussian
@@ -72,22 +73,14 @@ def _likelihood_gradient(model: GaussianProcess, recipe: SiteRecipe) -> dict[str
     cavity = likelihood_cavity(recipe, model.marginals_, model.sites_)
     now = model.marginals_
 
-    def share(name: str, factor: float) -> float:
-        _, changed = hyper.replaced(model.covariances, model.likelihood, {name: values[name] * factor})
+    def share(values: dict[str, float]) -> float:
+        _, changed = hyper.replaced(model.covariances, model.likelihood, values)
         other = SiteRecipe(recipe.rule, recipe.curvature, changed, recipe.cubature)
         value = likelihood_energy(other, model.Y_, Gaussians(now.mean, now.cov), model.sites_, cavity)
         return -float(value.sum())
 
-    values = {f"likelihood.{k}": v for k, v in hyper.likelihood_parameters(model.likelihood).items()}
-    h = 1e-3
-    return {
-        name: (
-            8.0 * (share(name, np.exp(h)) - share(name, np.exp(-h)))
-            - (share(name, np.exp(2 * h)) - share(name, np.exp(-2 * h)))
-        )
-        / (12.0 * h)
-        for name in values
-    }
+    mine = {f"likelihood.{k}": v for k, v in hyper.likelihood_parameters(model.likelihood).items()}
+    return by_log_parameter(share, mine)
 
 
 class _Problem:

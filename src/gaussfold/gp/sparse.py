@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, block_diag, cho_solve, cholesky, solve_triangular
+from scipy.linalg import LinAlgError, block_diag, cho_solve, cholesky
 from scipy.linalg.blas import dtrsm
 
 from gaussfold.gp.covariances import Covariance
@@ -20,6 +20,7 @@ from gaussfold.gp.priors import Marginals, PriorGradient, Slopes, lost
 from gaussfold.gp.row_blocks import row_blocks
 from gaussfold.linalg.jitter import jittered_root
 from gaussfold.linalg.roots import log_det
+from gaussfold.linalg.small import root_adjoint
 from gaussfold.types import Array, Sites
 
 REMEDY = "use fewer inducing inputs or move them apart, or add a White covariance"
@@ -214,16 +215,8 @@ class SparsePrior:
                 by_parameter, by_input = covariance.pullback(self.Z, self.X[rows], bar_uf)
                 total += by_parameter
                 inducing += by_input
-            bar_uu = _cholesky_adjoint(L, np.tril(bar_L))
+            bar_uu = root_adjoint(L, bar_L)
             by_parameter, by_input = covariance.pullback(self.Z, self.Z, bar_uu)
             parameters.append(total + by_parameter)
             inducing += 2.0 * by_input
         return PriorGradient(np.concatenate(parameters), inducing)
-
-
-def _cholesky_adjoint(L: Array, bar: Array) -> Array:
-    """From the adjoint of L to that of ``K = L L'``, symmetric: ``L⁻ᵀ Φ(L' bar) L⁻¹`` made symmetric."""
-    inside = np.tril(L.T @ bar)
-    inside.flat[:: len(L) + 1] *= 0.5
-    half = solve_triangular(L, inside + inside.T, lower=True, trans="T")
-    return np.asarray(0.5 * solve_triangular(L, half.T, lower=True, trans="T"))

@@ -12,7 +12,7 @@ from gaussfold.expectations import cubature as rules
 from gaussfold.expectations.cubature import Cubature
 from gaussfold.likelihoods import normal
 from gaussfold.likelihoods.normal import NormalMoments
-from gaussfold.linalg.small import inverse, lower_roots, symmetrised
+from gaussfold.linalg.small import lower_roots, root_adjoint, symmetrised
 from gaussfold.protocols import Likelihood
 from gaussfold.types import Array, ArrayLike
 
@@ -174,10 +174,7 @@ class VectorLikelihood:
             gradient = alpha * self.derivatives(block.labels, block.latents)[0]
             first[block.rows] = np.einsum("np,npd->nd", share, gradient)
             by_root = np.einsum("np,npd,pe->nde", share, gradient, block.points)
-            keep = np.tril(np.ones(cov.shape[1:])) - 0.5 * np.eye(cov.shape[-1])
-            inner = keep * (np.swapaxes(block.roots, -1, -2) @ np.tril(by_root))
-            turn = inverse(block.roots)
-            by_cov[block.rows] = symmetrised(np.swapaxes(turn, -1, -2) @ inner @ turn)
+            by_cov[block.rows] = symmetrised(root_adjoint(block.roots, by_root))
         return first, by_cov
 
     def log_predictive(

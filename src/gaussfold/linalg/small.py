@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from gaussfold.types import Array
 
@@ -74,6 +75,30 @@ def whiteners(cov: Array, name: str) -> Array:
         for i in range(j):
             out[..., j, i] = -(L[..., j, i:j] * out[..., i:j, i]).sum(axis=-1) * out[..., j, j]
     return out
+
+
+def root_adjoint(roots: Array, bar: Array) -> Array:
+    """From the adjoint of a lower triangular L to that of ``L L'``: ``L⁻ᵀ S L⁻¹``, symmetric up to rounding.
+
+    S is the symmetric part of Φ(L' bar), where Φ keeps the lower triangle and half of the diagonal. For one large
+    matrix by triangular solves, for many small ones by elimination.
+    """
+    inside = np.tril(np.swapaxes(roots, -1, -2) @ np.tril(bar))
+    diagonal = np.arange(roots.shape[-1])
+    inside[..., diagonal, diagonal] *= 0.5
+    half = _turned_solve(roots, symmetrised(inside))
+    return _turned_solve(roots, np.swapaxes(half, -1, -2))
+
+
+def _turned_solve(roots: Array, right: Array) -> Array:
+    """``L⁻ᵀ right``."""
+    if roots.ndim == 2:
+        return np.asarray(solve_triangular(roots, right, lower=True, trans="T"))
+    turned = np.swapaxes(roots, -1, -2)
+    try:
+        return np.asarray(np.linalg.solve(turned, right))
+    except np.linalg.LinAlgError:
+        return np.asarray(inverse(turned) @ right)
 
 
 def eigen(matrices: Array) -> tuple[Array, Array]:

@@ -1,43 +1,41 @@
-"""Covariance functions: leaves, sums and products, each with derivatives and, where it has one, a state-space form."""
+"""Covariance functions: leaves, sums and products, each with derivatives and, where it has one, a state-space form.
+
+One covariance, one file, its state-space form with it; a new one is such a file and one line here. What is imported
+below is offered by `gaussfold.gp`, known by name, saved and loaded. Reference twins: ``tests/gp/test_covariances.py``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from gaussfold.gp.covariances.base import Covariance, Product, Sum
-from gaussfold.gp.covariances.oscillating import Cosine, Periodic
-from gaussfold.gp.covariances.plain import Constant, Linear, White
-from gaussfold.gp.covariances.stationary import Matern12, Matern32, Matern52, Matern72, SquaredExponential
+from gaussfold.gp.covariances.base import Covariance as Covariance
+from gaussfold.gp.covariances.base import Product as Product
+from gaussfold.gp.covariances.base import Sum as Sum
+from gaussfold.gp.covariances.constant import Constant as Constant
+from gaussfold.gp.covariances.cosine import Cosine as Cosine
+from gaussfold.gp.covariances.linear import Linear as Linear
+from gaussfold.gp.covariances.matern import Matern12 as Matern12
+from gaussfold.gp.covariances.matern import Matern32 as Matern32
+from gaussfold.gp.covariances.matern import Matern52 as Matern52
+from gaussfold.gp.covariances.matern import Matern72 as Matern72
+from gaussfold.gp.covariances.periodic import Periodic as Periodic
+from gaussfold.gp.covariances.squared_exponential import SquaredExponential as SquaredExponential
+from gaussfold.gp.covariances.white import White as White
 from gaussfold.registry import Catalogue, decode
 
-__all__ = [
-    "Constant",
-    "Cosine",
-    "Covariance",
-    "Linear",
-    "Matern12",
-    "Matern32",
-    "Matern52",
-    "Matern72",
-    "Periodic",
-    "Product",
-    "SquaredExponential",
-    "Sum",
-    "White",
-    "from_config",
-]
+_IMPORTED = [kind for kind in globals().values() if isinstance(kind, type) and issubclass(kind, Covariance)]
 
 COVARIANCES: Catalogue[Covariance] = Catalogue(
     "covariance",
-    (
-        Constant, Cosine, Linear, Matern12, Matern32, Matern52, Matern72, Periodic, SquaredExponential, White,
-        Sum, Product,
-    ),
+    [kind for kind in _IMPORTED if kind is not Covariance],
     accepts=Covariance,
     also="an object such as gaussfold.gp.Matern32(1.0, lengthscale=2.0)",
-)  # fmt: skip
-"""Every covariance function. A new one is a class and one entry here."""
+)
+"""Every covariance function."""
+
+if not TYPE_CHECKING:  # type checkers read the imports above, and would take a list that is made for an empty one
+    __all__ = [kind.__name__ for kind in _IMPORTED]
 
 
 def from_config(config: Mapping[str, object]) -> Covariance:

@@ -8,21 +8,24 @@ derivative here is with respect to ``log θ``. Derivatives come as vector-Jacobi
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from gaussfold import registry
-from gaussfold.gp.statespace import ProductSpace, StateSpace, SumSpace
+from gaussfold.gp.covariances.state_space import ProductSpace, StateSpace, SumSpace
+from gaussfold.gp.differences import by_log_parameter, five_point
 from gaussfold.types import Array
 
 
-class Covariance:
+class Covariance(ABC):
     """A covariance function k(x, x'); the parent of all of them.
 
-    Leaves are frozen dataclasses whose learned fields are named in ``learned``; a field is a positive number or, for
-    one number per input column, a tuple of them.
+    A new one says :meth:`__call__`; what else it knows (its diagonal, derivatives, a state-space form) saves work or
+    opens a structure. Leaves are frozen dataclasses whose learned fields are named in ``learned``; a field is a
+    positive number or, for one number per input column, a tuple of them.
     """
 
     learned: ClassVar[tuple[str, ...]] = ()
@@ -63,34 +66,37 @@ class Covariance:
         """Name and parameters, as JSON can hold them."""
         return dict(registry.config(self))
 
-    # Values
+    # Values, and derivatives by differences where a covariance does not know them
 
+    @abstractmethod
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """``k(x, z)`` for all rows of X (n, d) and Z (m, d); Z = X if None."""
-        raise NotImplementedError(self._missing("__call__(X, Z)"))
 
     def diagonal(self, X: Array) -> Array:
         """``k(x, x)`` for every row."""
-        raise NotImplementedError(self._missing("diagonal(X)"))
+        return np.array([float(self(row[None])[0, 0]) for row in X])
 
     def vjp(self, X: Array, Z: Array | None, bar: Array) -> Array:
         """``Σ bar_ij ∂k(x_i, z_j)/∂log θ``, one number per hyperparameter."""
-        raise NotImplementedError(self._missing("vjp(X, Z, bar)"))
+        slopes = by_log_parameter(lambda values: self.replace(values)(X, Z), self.parameters())
+        return np.array([float(np.vdot(bar, slope)) for slope in slopes.values()])
 
     def diagonal_vjp(self, X: Array, bar: Array) -> Array:
         """``Σ bar_i ∂k(x_i, x_i)/∂log θ``."""
-        raise NotImplementedError(self._missing("diagonal_vjp(X, bar)"))
+        slopes = by_log_parameter(lambda values: self.replace(values).diagonal(X), self.parameters())
+        return np.array([float(np.vdot(bar, slope)) for slope in slopes.values()])
 
     def input_vjp(self, X: Array, Z: Array, bar: Array) -> Array:
         """``Σ_j bar_ij ∂k(x_i, z_j)/∂x_i`` with Z held, shape of X."""
-        raise NotImplementedError(self._missing("input_vjp(X, Z, bar)"))
+
+        def along(axis: Array) -> Array:
+            return five_point(lambda h: np.asarray((bar * self(X + h * axis, Z)).sum(axis=1)))
+
+        return np.stack([along(axis) for axis in np.eye(X.shape[1])], axis=1)
 
     def pullback(self, X: Array, Z: Array, bar: Array) -> tuple[Array, Array]:
         """Both :meth:`vjp` and :meth:`input_vjp`; a covariance may share the work."""
         return self.vjp(X, Z, bar), self.input_vjp(X, Z, bar)
-
-    def _missing(self, method: str) -> str:
-        return f"{self!r} does not say {method}; define that method to use what depends on it"
 
     def state_space(self) -> StateSpace:
         """The linear stochastic differential equation with this covariance, for inputs in one column."""
@@ -207,3 +213,11 @@ def _known(values: Mapping[str, float], names: Mapping[str, float]) -> None:
         if name not in names:
             msg = f"hyperparameter {name!r} is not one of {', '.join(map(repr, names))}"
             raise ValueError(msg)
+
+
+def difference(owner: Covariance, X: Array, Z: Array | None) -> Array:
+    """``x - z`` for all pairs of rows, on one input column."""
+    if X.shape[1] != 1:
+        msg = f"X has {X.shape[1]} columns: {type(owner).__name__} is defined on one; give it that column alone"
+        raise ValueError(msg)
+    return np.asarray(X - (X if Z is None else Z)[:, 0])

@@ -1,26 +1,24 @@
-"""Matérn and squared exponential: covariances of the distance between inputs, one lengthscale or one per column."""
+"""Covariances of the distance between inputs, with one lengthscale or one per column."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.polynomial import polynomial
 from scipy.spatial.distance import cdist
 
-from gaussfold.checks import positive, whole
+from gaussfold.checks import positive
 from gaussfold.gp.covariances.base import Covariance
-from gaussfold.gp.spaces import MaternSpace, TaylorSpace
-from gaussfold.gp.statespace import StateSpace
 from gaussfold.types import Array
 
 Lengthscale = float | tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class _Stationary(Covariance):
+class Stationary(Covariance):
     """``k = variance · g(r²)`` with ``r² = Σ_j ((x_j - z_j)/lengthscale_j)²``."""
 
     variance: float = 1.0
@@ -36,9 +34,9 @@ class _Stationary(Covariance):
         else:
             object.__setattr__(self, "lengthscale", positive("lengthscale", self.lengthscale, owner=owner))
 
+    @abstractmethod
     def _profile(self, r2: Array) -> tuple[Array, Array]:
         """``g(r²)`` and ``-2 g'(r²)``; the latter 0 where it has no limit (Matérn-1/2 at r = 0)."""
-        raise NotImplementedError
 
     def _value(self, r2: Array) -> Array:
         """``g(r²)`` alone, in an array of its own."""
@@ -98,11 +96,12 @@ class _Stationary(Covariance):
         difference = weight.sum(axis=1)[:, None] * X - weight @ Z
         return np.asarray(-difference / np.asarray(self.lengthscale) ** 2)
 
-    def diagonal_vjp(self, X: Array, bar: Array) -> Array:  # noqa: ARG002
+    def diagonal_vjp(self, X: Array, bar: Array) -> Array:
         """Only the variance is on the diagonal."""
+        del X
         return np.array([self.variance * bar.sum(), *np.zeros(len(self.parameters()) - 1)])
 
-    def _single(self) -> float:
+    def single(self) -> float:
         """The lengthscale on a line."""
         if isinstance(self.lengthscale, tuple):
             if len(self.lengthscale) > 1:
@@ -112,133 +111,10 @@ class _Stationary(Covariance):
         return self.lengthscale
 
 
-def _horner(z: Array, series: Sequence[float]) -> Array:
+def horner(z: Array, series: Sequence[float]) -> Array:
     """The polynomial with these coefficients, lowest first, in one array."""
     out = np.full(z.shape, series[-1])
     for c in series[-2::-1]:
         out *= z
         out += c
     return out
-
-
-class _Matern(_Stationary):
-    """``g = e^{-z} q(z)``, ``z = √(2ν) r``, with q a polynomial of degree ν - 1/2."""
-
-    series: ClassVar[tuple[float, ...]]
-
-    def _decay(self, r2: Array) -> tuple[Array, Array]:
-        """Z and e^-z."""
-        z = np.sqrt(r2)
-        z *= np.sqrt(2.0 * len(self.series) - 1.0)
-        decay = np.negative(z)
-        return z, np.exp(decay, out=decay)
-
-    def _value(self, r2: Array) -> Array:
-        z, decay = self._decay(r2)
-        decay *= _horner(z, self.series)
-        return decay
-
-    def _profile(self, r2: Array) -> tuple[Array, Array]:
-        order = len(self.series) - 1
-        z, decay = self._decay(r2)
-        value = decay * _horner(z, self.series)
-        if order == 0:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                return value, np.where(z > 0.0, decay / z, 0.0)
-        # q' - q starts at z¹, so that -g'(z)/z is a polynomial again.
-        ratio = polynomial.polysub(self.series, polynomial.polyder(self.series))[1:]
-        decay *= _horner(z, ((2.0 * order + 1.0) * ratio).tolist())
-        return value, decay
-
-    def state_space(self) -> StateSpace:
-        """As many states as the polynomial has terms: the function and its derivatives."""
-        return MaternSpace(np.asarray(self.series), self.variance, self._single())
-
-
-@dataclass(frozen=True)
-class Matern12(_Matern):
-    """Matérn with ν = 1/2, ``variance · e^{-r}``: continuous, rough paths.
-
-    Parameters
-    ----------
-    variance, lengthscale : float
-        Positive; lengthscale may be a tuple with one number per input column.
-    """
-
-    series: ClassVar[tuple[float, ...]] = (1.0,)
-
-
-@dataclass(frozen=True)
-class Matern32(_Matern):
-    """Matérn with ν = 3/2, ``variance · (1 + z) e^{-z}``, ``z = √3 r``: once differentiable.
-
-    Parameters
-    ----------
-    variance, lengthscale : float
-        Positive; lengthscale may be a tuple with one number per input column.
-
-    Examples
-    --------
-    >>> Matern32(variance=2.0, lengthscale=0.5)(np.array([[0.0], [0.5]]))
-    array([[2.        , 0.96671545],
-           [0.96671545, 2.        ]])
-    """
-
-    series: ClassVar[tuple[float, ...]] = (1.0, 1.0)
-
-
-@dataclass(frozen=True)
-class Matern52(_Matern):
-    """Matérn with ν = 5/2, ``variance · (1 + z + z²/3) e^{-z}``, ``z = √5 r``: twice differentiable.
-
-    Parameters
-    ----------
-    variance, lengthscale : float
-        Positive; lengthscale may be a tuple with one number per input column.
-    """
-
-    series: ClassVar[tuple[float, ...]] = (1.0, 1.0, 1.0 / 3.0)
-
-
-@dataclass(frozen=True)
-class Matern72(_Matern):
-    """Matérn with ν = 7/2, ``variance · (1 + z + 2z²/5 + z³/15) e^{-z}``, ``z = √7 r``.
-
-    Parameters
-    ----------
-    variance, lengthscale : float
-        Positive; lengthscale may be a tuple with one number per input column.
-    """
-
-    series: ClassVar[tuple[float, ...]] = (1.0, 1.0, 2.0 / 5.0, 1.0 / 15.0)
-
-
-@dataclass(frozen=True)
-class SquaredExponential(_Stationary):
-    """``variance · e^{-r²/2}``: smooth paths.
-
-    Its state-space form is an approximation: the inverse of the spectral density is cut to its Taylor polynomial in
-    the squared frequency, of degree ``order``.
-
-    Parameters
-    ----------
-    variance, lengthscale : float
-        Positive; lengthscale may be a tuple with one number per input column.
-    order : int
-        Degree of the Taylor polynomial, which is the size of the Markov state; 1 to 10. Dense and sparse
-        structures do not use it.
-    """
-
-    order: int = 6
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        whole("order", self.order, most=10, owner="the Taylor polynomial", remedy="6 is accurate to about 1e-3")
-
-    def _profile(self, r2: Array) -> tuple[Array, Array]:
-        value = np.exp(-0.5 * r2)
-        return value, value
-
-    def state_space(self) -> StateSpace:
-        """By the Taylor polynomial."""
-        return TaylorSpace(self.order, self.variance, self._single())

@@ -11,6 +11,7 @@ sums are enough: every hyperparameter stretches time (``dA = F A dt``) or scales
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -35,7 +36,7 @@ class Adjoints(NamedTuple):
         return Adjoints(*(a[where, where] for a in self))
 
 
-class StateSpace:
+class StateSpace(ABC):
     """One linear stochastic differential equation; the parent of all, and itself the stationary kind.
 
     Attributes
@@ -66,20 +67,22 @@ class StateSpace:
         flow = self.feedback @ self.covariance
         return -(flow + flow.T)
 
+    @abstractmethod
     def transition(self, dt: Array) -> Array:
         """``A = e^{F dt}`` for every step, shape (U, S, S)."""
-        raise NotImplementedError
 
-    def noise(self, dt: Array, A: Array) -> Array:  # noqa: ARG002
+    def noise(self, dt: Array, A: Array) -> Array:
         """``Q`` for every step whose transition is A."""
+        del dt  # what is stationary needs only A
         from gaussfold.engine.kalman.process_noise import process_noise, process_noise_pair
 
         Q = np.empty(A.shape)
         (process_noise_pair if self.size == 2 else process_noise)(A, self.covariance, Q)
         return Q
 
-    def initial(self, start: float) -> Array:  # noqa: ARG002
+    def initial(self, start: float) -> Array:
         """Covariance of the state at the first input."""
+        del start
         return self.covariance
 
     def adjoints(self, dt: Array, A: Array, bar_A: Array, bar_Q: Array) -> Adjoints:
@@ -91,13 +94,14 @@ class StateSpace:
         add(dt, A, np.nan_to_num(self.covariance), bar_A, bar_Q, sums)
         return Adjoints(*sums)
 
-    def vjp(self, adjoints: Adjoints, start: float, bar_P: Array) -> Array:  # noqa: ARG002
+    def vjp(self, adjoints: Adjoints, start: float, bar_P: Array) -> Array:
         """``∂/∂log θ`` from the adjoints of every A and Q and of the first covariance."""
-        return self.stationary_vjp(adjoints._replace(covariance=adjoints.covariance + bar_P))
+        del start
+        return self.stationary_vjp(Adjoints(adjoints.scaling, adjoints.flow, adjoints.covariance + bar_P))
 
+    @abstractmethod
     def stationary_vjp(self, adjoints: Adjoints) -> Array:
         """``∂/∂log θ`` from the adjoints of every A and of P∞."""
-        raise NotImplementedError
 
 
 class SumSpace(StateSpace):
@@ -152,11 +156,7 @@ class ProductSpace(StateSpace):
     def __init__(self, parts: Sequence[StateSpace]) -> None:
         for part in parts:
             if not part.is_stationary:
-                msg = (
-                    "a product with a linear covariance has no stationary state-space form; "
-                    "use structure='dense' or 'sparse', or add the linear part instead"
-                )
-                raise ValueError(msg)
+                raise not_stationary()
         self._left = parts[0]
         self._right = parts[1] if len(parts) == 2 else ProductSpace(parts[1:])
         F, G = self._left.feedback, self._right.feedback
@@ -187,3 +187,24 @@ class ProductSpace(StateSpace):
             np.einsum("abcd,ac->bd", bar_P, self._left.covariance),
         )
         return np.concatenate([self._left.stationary_vjp(left), self._right.stationary_vjp(right)])
+
+
+def not_stationary() -> ValueError:
+    """The error for a product with something that never forgets its start."""
+    msg = (
+        "a product with a linear covariance has no stationary state-space form; "
+        "use structure='dense' or 'sparse', or add the linear part instead"
+    )
+    return ValueError(msg)
+
+
+def block_rotations(angles: Array) -> Array:
+    """Rotations of the plane, shape (U, J) -> (U, 2J, 2J)."""
+    steps, harmonics = angles.shape
+    out = np.zeros((steps, harmonics, 2, harmonics, 2))
+    j = np.arange(harmonics)
+    cosine, sine = np.cos(angles), np.sin(angles)
+    out[:, j, 0, j, 0] = out[:, j, 1, j, 1] = cosine
+    out[:, j, 1, j, 0] = sine
+    out[:, j, 0, j, 1] = -sine
+    return out.reshape(steps, 2 * harmonics, 2 * harmonics)

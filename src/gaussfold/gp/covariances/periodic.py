@@ -1,67 +1,54 @@
-"""Cosine and periodic covariances, on one input column."""
+"""The periodic covariance, on one input column, and the harmonics that stand for it in state space."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import pi
 from typing import ClassVar
 
 import numpy as np
+from scipy.linalg import block_diag
+from scipy.special import ive
 
 from gaussfold.checks import positive, whole
-from gaussfold.gp.covariances.base import Covariance
-from gaussfold.gp.spaces import CosineSpace, PeriodicSpace
-from gaussfold.gp.statespace import StateSpace
+from gaussfold.gp.covariances.base import Covariance, difference
+from gaussfold.gp.covariances.state_space import Adjoints, StateSpace, block_rotations
 from gaussfold.types import Array
 
 
-def _difference(owner: Covariance, X: Array, Z: Array | None) -> Array:
-    if X.shape[1] != 1:
-        msg = f"X has {X.shape[1]} columns: {type(owner).__name__} is defined on one; give it that column alone"
-        raise ValueError(msg)
-    return np.asarray(X - (X if Z is None else Z)[:, 0])
+class PeriodicSpace(StateSpace):
+    """Harmonics 0 to ``order`` of a periodic covariance, one rotation each.
 
-
-@dataclass(frozen=True)
-class Cosine(Covariance):
-    """``cos(frequency · (x - z))``: a sinusoid of random phase and amplitude, unit variance.
-
-    Parameters
-    ----------
-    frequency : float
-        In radians per unit of x, > 0.
+    The j-th has variance ``2 I_j(z) e^{-z}`` (j = 0: half of that) with ``z = 1/lengthscale²``.
     """
 
-    frequency: float = 1.0
-    learned: ClassVar[tuple[str, ...]] = ("frequency",)
+    def __init__(self, order: int, variance: float, lengthscale: float, period: float) -> None:
+        self._angular = 2.0 * pi / period * np.arange(order + 1)
+        self._variance, self._z, self._j = variance, lengthscale**-2, np.arange(order + 1)
+        F = block_diag(*(w * np.array([[0.0, -1.0], [1.0, 0.0]]) for w in self._angular))
+        weight = variance * self._share * ive(self._j, self._z)
+        super().__init__(F, np.tile([1.0, 0.0], order + 1), np.diag(np.repeat(weight, 2)))
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "frequency", positive("frequency", self.frequency, owner="Cosine"))
+    @property
+    def _share(self) -> Array:
+        return np.where(self._j == 0, 1.0, 2.0)
 
-    def __call__(self, X: Array, Z: Array | None = None) -> Array:
-        """Values for all pairs of rows."""
-        return np.cos(self.frequency * _difference(self, X, Z))
+    def transition(self, dt: Array) -> Array:
+        """Rotations by ``j · 2π dt/period``."""
+        return block_rotations(np.multiply.outer(dt, self._angular))
 
-    def diagonal(self, X: Array) -> Array:
-        """One."""
-        return np.ones(len(X))
-
-    def vjp(self, X: Array, Z: Array | None, bar: Array) -> Array:
-        """``-ωr sin ωr``."""
-        phase = self.frequency * _difference(self, X, Z)
-        return np.array([-float(np.vdot(bar, phase * np.sin(phase)))])
-
-    def diagonal_vjp(self, X: Array, bar: Array) -> Array:  # noqa: ARG002
-        """Nothing."""
-        return np.zeros(1)
-
-    def input_vjp(self, X: Array, Z: Array, bar: Array) -> Array:
-        """``-ω sin ωr``."""
-        slope = -self.frequency * np.sin(self.frequency * _difference(self, X, Z))
-        return np.asarray((bar * slope).sum(axis=1)[:, None])
-
-    def state_space(self) -> StateSpace:
-        """A rotation in the plane."""
-        return CosineSpace(self.frequency)
+    def stationary_vjp(self, adjoints: Adjoints) -> Array:
+        """The period slows time down; the lengthscale shares the variance out among the harmonics."""
+        j, z = self._j, self._z
+        slope = 0.5 * (ive(np.abs(j - 1), z) + ive(j + 1, z)) - ive(j, z)
+        by_length = np.repeat(self._variance * self._share * slope * -2.0 * z, 2)
+        return np.array(
+            [
+                np.vdot(adjoints.covariance, self.covariance),
+                np.diag(adjoints.covariance) @ by_length,
+                -np.vdot(self.feedback, adjoints.flow),
+            ]
+        )
 
 
 @dataclass(frozen=True)
@@ -86,13 +73,14 @@ class Periodic(Covariance):
     learned: ClassVar[tuple[str, ...]] = ("variance", "lengthscale", "period")
 
     def __post_init__(self) -> None:
-        for name in self.learned:
-            object.__setattr__(self, name, positive(name, getattr(self, name), owner="Periodic"))
+        object.__setattr__(self, "variance", positive("variance", self.variance, owner="Periodic"))
+        object.__setattr__(self, "lengthscale", positive("lengthscale", self.lengthscale, owner="Periodic"))
+        object.__setattr__(self, "period", positive("period", self.period, owner="Periodic"))
         whole("order", self.order, 0, 100, owner="the expansion in harmonics", remedy="6 is the usual choice")
 
     def _parts(self, X: Array, Z: Array | None) -> tuple[Array, Array, Array]:
         """Value, phase π r/period, and sin² of it."""
-        phase = np.pi / self.period * _difference(self, X, Z)
+        phase = np.pi / self.period * difference(self, X, Z)
         square = np.sin(phase) ** 2
         return self.variance * np.exp(-2.0 * square / self.lengthscale**2), phase, square
 
@@ -112,8 +100,9 @@ class Periodic(Covariance):
         to_period = 2.0 * phase * np.sin(2.0 * phase) / self.lengthscale**2
         return np.array([weight.sum(), np.vdot(weight, to_length), np.vdot(weight, to_period)])
 
-    def diagonal_vjp(self, X: Array, bar: Array) -> Array:  # noqa: ARG002
+    def diagonal_vjp(self, X: Array, bar: Array) -> Array:
         """Only the variance is on the diagonal."""
+        del X
         return np.array([self.variance * bar.sum(), 0.0, 0.0])
 
     def input_vjp(self, X: Array, Z: Array, bar: Array) -> Array:

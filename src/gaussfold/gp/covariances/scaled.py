@@ -1,0 +1,31 @@
+"""Covariances with nothing to learn but their scale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from gaussfold.checks import positive
+from gaussfold.gp.covariances.base import Covariance
+from gaussfold.types import Array
+
+
+@dataclass(frozen=True)
+class Scaled(Covariance):
+    """``variance`` times something without hyperparameters."""
+
+    variance: float = 1.0
+    learned: ClassVar[tuple[str, ...]] = ("variance",)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "variance", positive("variance", self.variance, owner=type(self).__name__))
+
+    def vjp(self, X: Array, Z: Array | None, bar: Array) -> Array:
+        """Itself."""
+        return np.array([float(np.vdot(bar, self(X, Z)))])
+
+    def diagonal_vjp(self, X: Array, bar: Array) -> Array:
+        """Itself."""
+        return np.array([float(bar @ self.diagonal(X))])

@@ -1,0 +1,51 @@
+"""White noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gaussfold.gp.covariances.constant import ConstantSpace
+from gaussfold.gp.covariances.scaled import Scaled
+from gaussfold.gp.covariances.state_space import StateSpace
+from gaussfold.types import Array
+
+
+class WhiteSpace(ConstantSpace):
+    """One state that is drawn anew at every step, and kept over a step of no length."""
+
+    def transition(self, dt: Array) -> Array:
+        """Nothing is kept, unless the step has no length."""
+        return np.where(dt == 0.0, 1.0, 0.0)[:, None, None]
+
+
+@dataclass(frozen=True)
+class White(Scaled):
+    """A fresh random number at every distinct input; equal inputs share it.
+
+    Parameters
+    ----------
+    variance : float
+        Positive.
+    """
+
+    def __call__(self, X: Array, Z: Array | None = None) -> Array:
+        """The variance where two rows are equal, else zero."""
+        rows = X if Z is None else np.vstack([X, Z])
+        labels = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
+        left, right = labels[: len(X)], labels if Z is None else labels[len(X) :]
+        return np.asarray(self.variance * (left[:, None] == right))
+
+    def diagonal(self, X: Array) -> Array:
+        """The variance."""
+        return np.full(len(X), self.variance)
+
+    def input_vjp(self, X: Array, Z: Array, bar: Array) -> Array:
+        """Nothing: it is flat wherever it is smooth."""
+        del Z, bar
+        return np.zeros_like(X)
+
+    def state_space(self) -> StateSpace:
+        """One state that is drawn anew at every step."""
+        return WhiteSpace(self.variance)
