@@ -34,8 +34,8 @@ def recipe_of(likelihood: Likelihood, rule: str | AnyRule, at: str | At) -> Reci
     """Resolve names once, at the door, and refuse what is not defined."""
     rule, at = resolve(rule), resolve_at(at)
     check_defined(rule, at, likelihood)
-    kernel = likelihood.kernel
-    return Recipe(likelihood, rule, at, None if kernel is None else Program(*kernel, rule.code, rule.alpha, at.code))
+    family, how = likelihood.record, rule.record
+    return Recipe(likelihood, rule, at, None if family is None or how is None else Program(family, how, at.code))
 
 
 def fold(

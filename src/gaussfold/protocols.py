@@ -6,14 +6,11 @@ from these protocols; having the methods is enough.
 
 from __future__ import annotations
 
-from typing import Protocol, Self, TypeAlias, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from gaussfold.types import Array, ArrayLike, Moments, Site
-
-Kernel: TypeAlias = tuple[int, float, float]
-"""A likelihood as the compiled engine knows it: its code and two parameters."""
+from gaussfold.types import Array, ArrayLike, Moments, Record, Site
 
 
 @runtime_checkable
@@ -87,7 +84,7 @@ class Likelihood(Protocol):
         ...
 
     @property
-    def kernel(self) -> Kernel | None:
+    def record(self) -> Record | None:
         """How the engine knows this likelihood; None when only Python does."""
         ...
 

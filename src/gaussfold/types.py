@@ -12,14 +12,17 @@ ArrayLike: TypeAlias = Any
 """Whatever ``numpy.asarray`` takes, a SciPy CSR matrix or a dataframe."""
 
 
+Record: TypeAlias = tuple[float, ...]
+"""A NamedTuple of parameters, by whose type the engine knows a likelihood family or a rule."""
+
+
 class Program(NamedTuple):
     """A likelihood, a rule and an at as the compiled engine reads them; opaque to what lies between it and ``fold``."""
 
-    code: int
-    p0: float
-    p1: float
-    rule: int
-    alpha: float
+    family: Record
+    """The likelihood's record: its type chooses the compiled functions, its fields are the parameters."""
+    rule: Record
+    """The rule's record."""
     at: int
 
 

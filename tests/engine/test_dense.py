@@ -7,12 +7,13 @@ import gaussfold as gf
 from gaussfold import likelihoods as lk
 from gaussfold import rules
 from gaussfold.engine.dense import absorb as dense
+from gaussfold.types import Program
 from tests.problems import data, prior, relative
 from tests.reference import sites
 from tests.reference.dense import Textbook
 
 LIKELIHOOD = lk.Bernoulli()
-PROGRAM = (*LIKELIHOOD.kernel, rules.VI.code, 1.0, 1)
+PROGRAM = Program(LIKELIHOOD.record, rules.VI().record, 1)
 NONE = np.empty((0, 0))
 
 
@@ -161,7 +162,7 @@ def test_negative_precision_widens():
     mean, cov = np.array([0.0]), np.array([[0.5]])
     factor, delta = np.linalg.cholesky(cov), np.zeros(1)
     out = columns(1)
-    program = (*likelihood.kernel, rules.VI.code, 1.0, 1)
+    program = Program(likelihood.record, rules.VI().record, 1)
     X, y, w = np.array([[1.0]]), np.array([2.9]), np.array([1.0])
     assert dense.absorb_rows(factor, delta, X, X @ mean, y, w, out[3], out[4], program, *out[:3], NONE) == -1
     assert out[3][0] < 0.0

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 
 from gaussfold.engine.compiled import compiled
-from gaussfold.engine.families import LOGIT
-from gaussfold.engine.scalar.evaluate import log_predictive
+from gaussfold.engine.scalar import expectations
 from gaussfold.engine.scalar.exponential import exp_nonpositive, log_one_minus, log_positive
 from gaussfold.engine.simd.lane_memory import load4, load8, store
 from gaussfold.engine.simd.lanes import bits_of, first_lanes, lanes4, peak, total
 from gaussfold.engine.sparse.logit_scores import logit_scores
+from gaussfold.likelihoods.bernoulli_logit import LogitRecord
+from tests.machine_code import compiled as machine_code
 
 
 @compiled
@@ -65,10 +66,10 @@ def test_scores_are_those_of_the_plain_integral(k):
     means[1], variances[1] = 900.0, 0.3
     y = rng.integers(0, 2, n).astype(float)
     y[[3, 7]] = np.nan, 0.3
-    for p0 in (0.0, 1.0):
+    for family in (LogitRecord(False), LogitRecord(True)):
         scores = np.empty((n, k))
-        logit_scores(p0, y, means, variances, scores)
+        logit_scores(family, y, means, variances, scores)
         for r in range(n):
             for c in range(k):
-                wanted = log_predictive(LOGIT, p0, 0.0, y[r], means[r, c], variances[r, c])
+                wanted = machine_code(expectations.log_predictive)(family, y[r], means[r, c], variances[r, c])
                 assert scores[r, c] == pytest.approx(wanted, rel=3e-11, abs=1e-13, nan_ok=True), (r, c)

@@ -5,10 +5,12 @@ import numpy as np
 import pytest
 from scipy import special
 
-from gaussfold.engine.scalar import logistic
+from gaussfold.engine.scalar import logistic as parts
+from tests.machine_code import MachineCode
 from tests.reference import likelihoods as reference
 from tests.shared import ORACLES, needs_oracles
 
+logistic = MachineCode(parts)
 # Either side of std = 4, where the engine changes its rule; means inside and outside the bulk.
 CELLS = [
     (m, v)

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from gaussfold import likelihoods as lk
-from gaussfold.engine.scalar import quadrature
+from gaussfold.engine.scalar import quadrature as parts
+from tests.machine_code import MachineCode
 from tests.problems import FAMILIES, extreme_marginals, name
 from tests.reference import likelihoods as reference
 from tests.reference import quadrature as twin
 
+quadrature = MachineCode(parts)
 POWERS = [0.3, 1.0, 2.5]
 SMOOTH = [lk.Bernoulli("probit"), lk.StudentT(3.5, 0.8), lk.StudentT(1.3, 0.05)]
 CONCAVE = [likelihood for likelihood in FAMILIES if likelihood.log_concave]
@@ -20,7 +22,7 @@ def test_gaussian_expectations(likelihood):
     y, _, m, v = extreme_marginals(likelihood, 60, seed=3)
     for label, mean, variance in zip(y, m, v, strict=True):
         want = reference.expectations(likelihood.config(), label, mean, variance)
-        got = quadrature.gaussian_expectations(*likelihood.kernel, label, mean, variance)
+        got = quadrature.gaussian_expectations(likelihood.record, label, mean, variance)
         np.testing.assert_allclose(
             got[:3],
             (want.log_prob, want.first, want.second),
@@ -35,7 +37,7 @@ def test_mode_of_the_tilted_density(likelihood):
     """Where power l'(f) = (f - m)/v, in units of |mode| + the tilted standard deviation."""
     y, power, m, v = extreme_marginals(likelihood, 150, seed=4)
     for label, a, mean, variance in zip(y, power, m, v, strict=True):
-        mode, laplace, _ = quadrature.tilted_mode(*likelihood.kernel, label, a, mean, variance)
+        mode, laplace, _ = quadrature.tilted_mode(likelihood.record, label, a, mean, variance)
         want = twin.tilted_mode(likelihood.config(), label, a, mean, variance)
         second = float(reference.derivatives(likelihood.config(), label, np.array([mode]))[1][0])
         assert abs(mode - want) <= 2e-13 * (abs(want) + np.sqrt(laplace)) + 3e-16, (label, a, mean, variance)
@@ -47,9 +49,7 @@ def test_tilted_moments(likelihood):
     """log Z, its two derivatives in m, mean and variance of N(f|m, v) p(y|f)^power, all over the range."""
     y, power, m, v = extreme_marginals(likelihood, 120, seed=6)
     for label, a, mean, variance in zip(y, power, m, v, strict=True):
-        log_z, gradient, hessian, shift, spread = quadrature.tilted_moments(
-            *likelihood.kernel, label, a, mean, variance
-        )
+        log_z, gradient, hessian, shift, spread = quadrature.tilted_moments(likelihood.record, label, a, mean, variance)
         want = twin.tilted_moments(likelihood.config(), label, a, mean, variance)
         where = f"y={label} power={a} m={mean} v={variance}"
         assert log_z == pytest.approx(want[0], rel=1e-11, abs=1e-11), where
@@ -77,10 +77,10 @@ def test_tilted_moments_to_the_last_word(likelihood, y, power, m, v):
     """The hard corners again, by mpmath in 40 digits: cliffs, far lumps, forces of 1e11."""
     log_z, mean, variance = (float(x) for x in twin.exact_tilted_moments(likelihood.config(), y, power, m, v))
     for got in (
-        quadrature.tilted_moments(*likelihood.kernel, y, power, m, v),
+        quadrature.tilted_moments(likelihood.record, y, power, m, v),
         twin.tilted_moments(likelihood.config(), y, power, m, v),
     ):
         assert got[0] == pytest.approx(log_z, rel=1e-12)
         assert got[4] == pytest.approx(variance, rel=1e-10)
-    moved = quadrature.tilted_moments(*likelihood.kernel, y, power, m, v)[3]
+    moved = quadrature.tilted_moments(likelihood.record, y, power, m, v)[3]
     assert abs(m + moved - mean) < 1e-13 * (abs(mean) + np.sqrt(variance))

@@ -7,6 +7,7 @@ from gaussfold import likelihoods as lk
 from gaussfold import rules
 from gaussfold.engine.arrays import over_arrays as maps
 from gaussfold.engine.scalar import sites
+from tests.machine_code import compiled
 from tests.problems import FAMILIES, RULES, extreme_marginals, is_defined, labels, name
 from tests.reference import likelihoods as reference
 from tests.reference import sites as twin
@@ -31,7 +32,7 @@ STUDENT = lk.StudentT(df=3.5, scale=0.8)
 
 
 def run(likelihood, rule, at, y, w, m0, v0):
-    return maps.sites(*likelihood.kernel, rule.code, rule.alpha, rules.resolve_at(at).code, y, w, m0, v0)
+    return maps.sites(likelihood.record, rule.record, rules.resolve_at(at).code, y, w, m0, v0)
 
 
 @pytest.mark.parametrize(("likelihood", "rule"), [*CELLS, *STEEP], ids=name)
@@ -144,4 +145,10 @@ def test_assumed_density_filtering_is_its_own_posterior_form():
 
 
 def test_nothing_uncertain_nothing_learned():
-    assert sites.visit(*lk.Poisson().kernel, 2, 1.0, 1, 3.0, 1.0, 0.4, 0.0) == (0.0, 0.0, 0.4, 0.0, 0)
+    assert compiled(sites.make_site)(lk.Poisson().record, rules.VI().record, 1, 3.0, 1.0, 0.4, 0.0) == (
+        0.0,
+        0.0,
+        0.4,
+        0.0,
+        0,
+    )

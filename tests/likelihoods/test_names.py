@@ -1,4 +1,4 @@
-"""Names, configurations and the codes the engine knows."""
+"""Names and configurations."""
 
 import dataclasses
 import json
@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 
 from gaussfold import likelihoods as lk
-from gaussfold.engine import families as engine
-from gaussfold.likelihoods import base
 from gaussfold.protocols import Likelihood
 from tests.likelihoods.families import APPROXIMATE, FAMILIES, name
 
@@ -57,22 +55,3 @@ def test_from_config_refuses():
         lk.from_config({"name": "Gaussian", "sigma": 0.7})
     with pytest.raises(ValueError, match=r"std=-0\.7"):
         lk.from_config({"name": "Gaussian", "std": -0.7})
-
-
-def test_kernels():
-    assert [likelihood.kernel for likelihood in ALL] == [
-        (0, 0.7, 0.0),
-        (1, 0.0, 0.0),
-        (2, 0.0, 0.0),
-        (3, 0.0, 0.0),
-        (4, 3.5, 0.8),
-        (4, 30.0, 0.05),
-        (5, 2.5, 0.0),
-        (5, 0.3, 0.0),
-        (1, 1.0, 0.0),
-    ]
-
-
-def test_codes_are_the_engines():
-    for code in ("GAUSSIAN", "LOGIT", "PROBIT", "POISSON", "STUDENT_T", "NEGATIVE_BINOMIAL"):
-        assert getattr(base, code) == getattr(engine, code)

@@ -1,4 +1,4 @@
-"""Gamma, beta and ordinal: one latent, no kernel in the engine."""
+"""Gamma, beta and ordinal: one latent, no record in the engine."""
 
 import json
 

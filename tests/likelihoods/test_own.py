@@ -13,7 +13,7 @@ class MyLogit(lk.ScalarLikelihood):
     """The logit Bernoulli, as a user would write it down."""
 
     log_concave = True
-    kernel = None
+    record = None
     labels = "0 or 1"
     remedy = "see the manual"
 
@@ -35,7 +35,7 @@ class MyLogit(lk.ScalarLikelihood):
 class MyNoise(lk.ScalarLikelihood):
     """Gaussian noise of std 0.7, with a curvature that is a plain number."""
 
-    kernel = None
+    record = None
 
     def log_prob(self, y, f):
         return -0.5 * ((y - f) / 0.7) ** 2 - np.log(0.7 * np.sqrt(2 * np.pi))
@@ -96,7 +96,7 @@ def test_is_a_likelihood_and_says_what_it_lacks():
             return -np.abs(y - f)
 
     assert isinstance(Half(), Likelihood)
-    assert lk.resolve(Half()).kernel is None
+    assert lk.resolve(Half()).record is None
     with pytest.raises(NotImplementedError, match=r"Half does not say derivatives\(y, f\)"):
         Half().expected_derivatives(0.3, Moments(0.0, 1.0))
     with pytest.raises(NotImplementedError, match=r"Half does not say conditional\(f\)"):

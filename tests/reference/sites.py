@@ -1,6 +1,6 @@
 """One visit, the textbook way: what each rule says of N(m, v), and the three places where it may look.
 
-Twin of ``engine.scalar.evaluate`` and ``engine.scalar.sites``. Integrals are panels of Gauss-Legendre,
+Twin of ``engine.scalar.expectations`` and ``engine.scalar.sites``. Integrals are panels of Gauss-Legendre,
 roots are SciPy's; nothing here is clever about overflow, so the solvers take moderate inputs, while
 ``distance_to_root`` judges an answer anywhere.
 """

@@ -60,7 +60,7 @@ def test_one_latent_is_the_streaming_rule_and_the_engine(likelihood, rule):
     tolerance = 1e-8 if rule.name in ("pl", "ep") else 1e-12  # there pl is a difference, ep 64 nodes
     np.testing.assert_allclose(H[:, 0, 0], want.curvature, rtol=tolerance, atol=tolerance)
     np.testing.assert_allclose(J[:, 0], want.gradient, rtol=tolerance, atol=10 * tolerance)
-    want = maps.surrogates(*likelihood.kernel, rule.code, rule.alpha, y, np.ones(n), m, v)
+    want = maps.surrogates(likelihood.record, rule.record, y, np.ones(n), m, v)
     np.testing.assert_allclose(H[:, 0, 0], want[1], rtol=1e-10, atol=1e-11)
     np.testing.assert_allclose(J[:, 0], want[0], rtol=1e-10, atol=1e-10)
 

@@ -10,8 +10,8 @@ import threading
 
 import numpy as np
 
-from gaussfold.engine.families import LOGIT, STUDENT_T
-from gaussfold.engine.scalar.evaluate import NEWTON
+from gaussfold.engine.families import can_marginalise, is_log_concave, runs_in_lanes
+from gaussfold.engine.rules import finds_mode
 from gaussfold.engine.scalar.sites import EXTRAGRADIENT_PRINTED, POSTERIOR
 from gaussfold.engine.sparse.logit_scores import logit_scores
 from gaussfold.engine.sparse.mixing import any_scores, mix
@@ -24,22 +24,22 @@ SIDE_BY_SIDE = 1 << 14
 
 def log_concave(program: Program) -> bool:
     """Whether no site of this program can have a negative precision."""
-    return program.code != STUDENT_T
+    return is_log_concave(program.family)
 
 
 def can_be_marginalised(program: Program) -> bool:
-    """Whether the likelihood can be integrated over a Gaussian added to its latent (``sparse.marginalised``)."""
-    return program.code != STUDENT_T
+    """Whether the likelihood can be integrated over a Gaussian added to its latent (``families.marginalised``)."""
+    return can_marginalise(program.family)
 
 
 def is_newton_at_posterior(program: Program) -> bool:
     """Whether sites are made at the posterior's mode: what sparse-online (17) and (18) are written for."""
-    return program.rule == NEWTON and program.at == POSTERIOR
+    return finds_mode(program.family, program.rule) and program.at == POSTERIOR
 
 
 def is_fast(program: Program, form: tuple[int, int, int]) -> bool:
     """Whether ``sparse.absorb.absorb_logit`` does what this program and form of coupling ask for."""
-    return program.code == LOGIT and is_newton_at_posterior(program) and form == (MARGINAL, SOLVED, CURVATURE)
+    return runs_in_lanes(program.family) and is_newton_at_posterior(program) and form == (MARGINAL, SOLVED, CURVATURE)
 
 
 def makes_a_trial(program: Program) -> bool:
@@ -59,17 +59,17 @@ def score_rows(
 
     Many components go in two halves side by side: readers leave a core idle then.
     """
-    if program.code != LOGIT:
-        any_scores(program.code, program.p0, program.p1, y, means, variances, scores)
+    if not runs_in_lanes(program.family):
+        any_scores(program.family, y, means, variances, scores)
         return
     if scores.shape[1] == 1 or scores.size < SIDE_BY_SIDE:
-        logit_scores(program.p0, y, means, variances, scores)
+        logit_scores(program.family, y, means, variances, scores)
         return
     half = len(y) // 2
     second = (y[half:], means[half:], variances[half:], scores[half:])
-    other = threading.Thread(target=logit_scores, args=(program.p0, *second))
+    other = threading.Thread(target=logit_scores, args=(program.family, *second))
     other.start()
-    logit_scores(program.p0, y[:half], means[:half], variances[:half], scores[:half])
+    logit_scores(program.family, y[:half], means[:half], variances[:half], scores[:half])
     other.join()
 
 
@@ -84,8 +84,5 @@ def mix_rows(
 ) -> np.ndarray:
     """Mean, variance and score of the mixture before each row, shape (3, n); ``log_weights`` become those after."""
     mixed = np.empty((3, y.size))
-    mix(
-        program.code, program.p0, program.p1, y, weight, log_weights, means, variances, scores,
-        mixed[0], mixed[1], mixed[2],
-    )  # fmt: skip
+    mix(program.family, y, weight, log_weights, means, variances, scores, mixed[0], mixed[1], mixed[2])
     return mixed

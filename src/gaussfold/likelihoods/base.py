@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from types import ModuleType
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from gaussfold import registry
+from gaussfold.engine.seam import on_first_use
 from gaussfold.expectations import gauss_hermite
 from gaussfold.expectations.tilted import tilted
-from gaussfold.protocols import Kernel
-from gaussfold.types import Array, ArrayLike, Moments
+from gaussfold.types import Array, ArrayLike, Moments, Record
 
-# Codes by which the compiled engine knows the families. Repeated from gaussfold.engine.families, which a
-# likelihood must not import: Numba comes with it. A test holds the two together.
-GAUSSIAN, LOGIT, PROBIT, POISSON, STUDENT_T, NEGATIVE_BINOMIAL = range(6)
+if TYPE_CHECKING:
+    from gaussfold.engine.arrays import over_arrays
+    from gaussfold.engine.arrays.over_arrays import RowFunctions
+else:
+    over_arrays = on_first_use("gaussfold.engine.arrays.over_arrays")
 
 
 class ScalarLikelihood:
     """A likelihood p(y | f) of one latent f per label; the parent of every family here and of your own.
 
     A subclass gives :meth:`log_prob` and :meth:`derivatives`, and :meth:`conditional` if it is to
-    predict y. While :attr:`kernel` is None, as here, expectations under ``f ~ N(m, v)`` are taken by
+    predict y. While :attr:`record` is None, as here, expectations under ``f ~ N(m, v)`` are taken by
     Gauss-Hermite quadrature with ``order`` points (see :mod:`gaussfold.expectations.gauss_hermite` for what
-    that can and cannot integrate). The built-in families name a kernel instead, and the compiled engine
+    that can and cannot integrate). The built-in families name a record instead, and the compiled engine
     integrates them for every variance.
 
     Attributes
@@ -37,7 +37,7 @@ class ScalarLikelihood:
     remedy : str
         What to do about other labels, in words, for error messages.
     order : int
-        Number of Gauss-Hermite points while ``kernel`` is None.
+        Number of Gauss-Hermite points while ``record`` is None.
 
     Examples
     --------
@@ -61,9 +61,18 @@ class ScalarLikelihood:
     order: ClassVar[int] = gauss_hermite.ORDER
 
     @property
-    def kernel(self) -> Kernel | None:
-        """How the engine knows this likelihood: (code, parameter, parameter), or None if it does not."""
+    def record(self) -> Record | None:
+        """How the engine knows this likelihood: a record for which functions are registered; None if it does not."""
         return None
+
+    def row_functions(self) -> RowFunctions:
+        """The engine's expectations over rows; only asked for where there is a :attr:`record`.
+
+        Loaded late, so that only those who integrate wait for Numba.
+        """
+        if self.record is None:
+            raise ValueError(self._missing("record"))
+        return over_arrays.row_functions(self.record)
 
     # What a subclass says.
 
@@ -113,42 +122,42 @@ class ScalarLikelihood:
     def expected_log_prob(self, y: ArrayLike, moments: Moments) -> Array:
         """``E log p(y | f)`` under ``f ~ N(mean, variance)``."""
         shape, labels, latent = _flat(y, moments)
-        if self.kernel is None:
+        if self.record is None:
             column = labels[:, None]
             value = gauss_hermite.expect(lambda f: self.log_prob(column, f), latent, self.order)
         else:
-            value = _engine().expected_log_prob(*self.kernel, labels, *latent)
+            value = self.row_functions().expected_log_prob(labels, *latent)
         return value.reshape(shape)
 
     def expected_derivatives(self, y: ArrayLike, moments: Moments) -> tuple[Array, Array]:
         """``E l'(f)`` and ``E l''(f)``: what the variational rule looks at."""
         shape, labels, latent = _flat(y, moments)
-        if self.kernel is None:
+        if self.record is None:
             column = labels[:, None]
             first, second = gauss_hermite.expect(
                 lambda f: _stacked(*self.derivatives(column, f), f), latent, self.order
             )
         else:
-            first, second = _engine().expected_derivatives(*self.kernel, labels, *latent)
+            first, second = self.row_functions().expected_derivatives(labels, *latent)
         return first.reshape(shape), second.reshape(shape)
 
     def log_predictive(self, y: ArrayLike, moments: Moments) -> Array:
         """``log E p(y | f)``: the score of predicting y before seeing it."""
         shape, labels, latent = _flat(y, moments)
-        if self.kernel is None:
+        if self.record is None:
             column = labels[:, None]
             value = gauss_hermite.log_expect_exp(lambda f: self.log_prob(column, f), latent, self.order)
         else:
-            value = _engine().log_predictive(*self.kernel, labels, *latent)
+            value = self.row_functions().log_predictive(labels, *latent)
         return value.reshape(shape)
 
     def tilted(self, y: ArrayLike, moments: Moments, alpha: float = 1.0) -> tuple[Array, Array, Array]:
         """``log E p(y | f)^α`` and its first two derivatives in the mean: what power EP matches."""
         shape, labels, latent = _flat(y, moments)
-        if self.kernel is None:
+        if self.record is None:
             found = tilted(self.log_prob, self.derivatives, labels, latent, alpha)
         else:
-            found = _engine().tilted(*self.kernel, alpha, labels, *latent)
+            found = self.row_functions().tilted(alpha, labels, *latent)
         return found[0].reshape(shape), found[1].reshape(shape), found[2].reshape(shape)
 
     def predictive(self, moments: Moments) -> Moments:
@@ -171,14 +180,14 @@ class ScalarLikelihood:
     def _integrated(self, moments: Moments) -> tuple[Array, Array, Array]:
         """Mean of y, its total variance, and the part of that which comes from not knowing f."""
         shape, _, latent = _flat(0.0, moments)
-        if self.kernel is None:
+        if self.record is None:
             mean, noise = gauss_hermite.expect(lambda f: _stacked(*self.conditional(f), f), latent, self.order)
             epistemic = gauss_hermite.expect(
                 lambda f: (self.conditional(f).mean - mean[:, None]) ** 2, latent, self.order
             )
             total = noise + epistemic
         else:
-            mean, total, epistemic = _engine().predictive(*self.kernel, *latent)
+            mean, total, epistemic = self.row_functions().predictive(*latent)
         return mean.reshape(shape), total.reshape(shape), epistemic.reshape(shape)
 
     def _missing(self, method: str) -> str:
@@ -207,8 +216,3 @@ def _flat(y: ArrayLike, moments: Moments) -> tuple[tuple[int, ...], Array, Momen
 def _stacked(first: ArrayLike, second: ArrayLike, f: Array) -> Array:
     """Two elementwise functions of f on one new leading axis; constants are spread out."""
     return np.stack([np.broadcast_to(first, f.shape), np.broadcast_to(second, f.shape)])
-
-
-def _engine() -> ModuleType:
-    """Load the compiled expectations; late, so that only those who integrate wait for Numba."""
-    return import_module("gaussfold.engine.arrays.over_arrays")

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 
 import numpy as np
 
 from gaussfold.checks import one_of
+from gaussfold.engine.seam import on_first_use
 from gaussfold.likelihoods import links
-from gaussfold.likelihoods.base import LOGIT, PROBIT, ScalarLikelihood, floats
-from gaussfold.protocols import Kernel
+from gaussfold.likelihoods.base import ScalarLikelihood, floats
+from gaussfold.likelihoods.bernoulli_logit import LogitRecord
+from gaussfold.likelihoods.bernoulli_probit import ProbitRecord
 from gaussfold.types import Array, ArrayLike, Moments
+
+if TYPE_CHECKING:
+    from gaussfold.engine.arrays import expectations_logit, expectations_probit, over_arrays
+    from gaussfold.engine.arrays.over_arrays import RowFunctions
+else:
+    over_arrays = on_first_use("gaussfold.engine.arrays.over_arrays")
+    expectations_logit = on_first_use("gaussfold.engine.arrays.expectations_logit")
+    expectations_probit = on_first_use("gaussfold.engine.arrays.expectations_probit")
 
 Link = Literal["logit", "probit"]
 Expectation = Literal["quadrature", "probit"]
@@ -69,11 +79,25 @@ class Bernoulli(ScalarLikelihood):
             raise ValueError(msg)
 
     @property
-    def kernel(self) -> Kernel:
-        """(code, 1 for the approximate expectations of rvga (58), unused)."""
+    def record(self) -> LogitRecord | ProbitRecord:
+        """How the engine knows it."""
+        return ProbitRecord() if self.link == "probit" else LogitRecord(self.expectation == "probit")
+
+    def row_functions(self) -> RowFunctions:
+        """In lanes, except where the closed form of rvga (58) is asked for."""
         if self.link == "probit":
-            return PROBIT, 0.0, 0.0
-        return LOGIT, float(self.expectation == "probit"), 0.0
+            return expectations_probit.exact_functions(self.record)
+        if self.expectation == "quadrature":
+            return expectations_logit.exact_functions(self.record)
+        # E log p has no closed form in the paper
+        closed = super().row_functions()
+        return over_arrays.RowFunctions(
+            expectations_logit.expected_log_prob,
+            closed.expected_derivatives,
+            closed.log_predictive,
+            closed.tilted,
+            closed.predictive,
+        )
 
     def explains(self, y: Array) -> np.ndarray:
         """``0 ≤ y ≤ 1``."""

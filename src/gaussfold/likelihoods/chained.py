@@ -14,7 +14,7 @@ from gaussfold.likelihoods import normal
 from gaussfold.likelihoods.normal import NormalMoments
 from gaussfold.linalg.small import lower_roots, root_adjoint, symmetrised
 from gaussfold.protocols import Likelihood
-from gaussfold.types import Array, ArrayLike
+from gaussfold.types import Array, ArrayLike, Record
 
 BLOCK = 1 << 19
 """Numbers per temporary array: rows are integrated in blocks so that N x points x D² never stands in memory."""
@@ -98,10 +98,10 @@ class VectorLikelihood:
         return None
 
     def compiled_site(
-        self, code: int, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None
+        self, rule: Record | None, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None
     ) -> tuple[Array, Array] | None:
-        """What the engine's rule of that code says of every row: gradient and curvature; None if it does not know."""
-        del code, Y, mean, cov, cubature
+        """What the engine's rule of that record says of every row: gradient and curvature; None if it does not know."""
+        del rule, Y, mean, cov, cubature
         return None
 
     def response(self, Y: Array) -> Array:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from math import log
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import scipy
 
 from gaussfold.checks import positive
-from gaussfold.likelihoods.base import NEGATIVE_BINOMIAL, ScalarLikelihood, floats
+from gaussfold.engine.seam import compiled_for, on_first_use
+from gaussfold.likelihoods.base import ScalarLikelihood, floats
 from gaussfold.likelihoods.links import log_sigmoid, logistic_bound, sigmoid, sigmoid_slope
-from gaussfold.likelihoods.poisson import Poisson, rate
-from gaussfold.protocols import Kernel
+from gaussfold.likelihoods.poisson import GammaPoissonRecord, Poisson, rate
 from gaussfold.types import Array, ArrayLike, Moments
+
+if TYPE_CHECKING:
+    from gaussfold.engine import families
+    from gaussfold.engine.scalar import expectations, logistic, special
+else:
+    families = on_first_use("gaussfold.engine.families")
+    expectations = on_first_use("gaussfold.engine.scalar.expectations")
+    logistic = on_first_use("gaussfold.engine.scalar.logistic")
+    special = on_first_use("gaussfold.engine.scalar.special")
 
 
 @dataclass(frozen=True)
@@ -44,9 +54,9 @@ class NegativeBinomial(ScalarLikelihood):
         object.__setattr__(self, "dispersion", positive("dispersion", self.dispersion, owner="NegativeBinomial"))
 
     @property
-    def kernel(self) -> Kernel:
-        """(code, dispersion, unused)."""
-        return NEGATIVE_BINOMIAL, self.dispersion, 0.0
+    def record(self) -> GammaPoissonRecord:
+        """How the engine knows it."""
+        return GammaPoissonRecord(self.dispersion)
 
     def explains(self, y: Array) -> np.ndarray:
         """``y = 0, 1, 2, ...``."""
@@ -83,3 +93,114 @@ class NegativeBinomial(ScalarLikelihood):
         y, m, v = floats(y, *moments)
         weight = y + self.dispersion
         return logistic_bound(y - 0.5 * weight, weight, m - log(self.dispersion), v)
+
+
+# What the engine runs: see ``engine.families`` and ``engine.scalar`` for what each function means. The record, with its
+# labels, is defined beside the Poisson family, which turns into this one when its latent is spread.
+
+
+@compiled_for(GammaPoissonRecord)
+def log_density(family: GammaPoissonRecord, y: float, f: float) -> float:
+    """``y log σ(g) + r log σ(-g) + log Γ(y + r)/(Γ(r) y!)``."""
+    g = f - math.log(family.dispersion)
+    coefficient = special.log_rising(family.dispersion, y) - math.lgamma(y + 1.0)
+    return coefficient + y * g - (y + family.dispersion) * special.softplus(g)
+
+
+@compiled_for(GammaPoissonRecord)
+def derivatives(family: GammaPoissonRecord, y: float, f: float) -> tuple[float, float, float, float]:
+    """Those of a logistic likelihood of weight ``y + r``."""
+    g = f - math.log(family.dispersion)
+    s = special.sigmoid(g)
+    d = special.sigmoid_slope(g)
+    b = y + family.dispersion
+    first = y * special.sigmoid(-g) - family.dispersion * s
+    return first, -b * d, -b * d * (1.0 - 2.0 * s), -b * d * (1.0 - 6.0 * d)
+
+
+@compiled_for(GammaPoissonRecord)
+def landmark(family: GammaPoissonRecord, y: float) -> tuple[float, float]:
+    """Where the logistic function bends."""
+    return math.log(family.dispersion), 2.0
+
+
+@compiled_for(GammaPoissonRecord)
+def conditional(family: GammaPoissonRecord, f: float) -> tuple[float, float]:
+    """``exp(f)`` and ``exp(f) + exp(2f)/r``."""
+    r = special.bounded_exp(f)
+    return r, r + r * r / family.dispersion
+
+
+@compiled_for(GammaPoissonRecord)
+def fisher(family: GammaPoissonRecord, f: float) -> float:
+    """``r σ(g)``."""
+    return family.dispersion * special.sigmoid(f - math.log(family.dispersion))
+
+
+@compiled_for(GammaPoissonRecord)
+def taylor_site(family: GammaPoissonRecord, y: float, f: float) -> tuple[float, float]:
+    """The score, and minus the Fisher information."""
+    return families.derivatives(family, y, f)[0], -families.fisher(family, f)
+
+
+@compiled_for(GammaPoissonRecord)
+def expected_derivatives(family: GammaPoissonRecord, y: float, m: float, v: float) -> tuple[float, float, float, float]:
+    """By the logistic moments of g."""
+    p, q, d1, d2, d3 = logistic.logistic_moments(m - math.log(family.dispersion), v)
+    b = y + family.dispersion
+    return y * q - family.dispersion * p, -b * d1, -b * d2, -b * d3
+
+
+@compiled_for(GammaPoissonRecord)
+def expected_log_density(family: GammaPoissonRecord, y: float, m: float, v: float) -> float:
+    """By ``E log(1 + e^g)``."""
+    g = m - math.log(family.dispersion)
+    coefficient = special.log_rising(family.dispersion, y) - math.lgamma(y + 1.0)
+    return coefficient + y * g - (y + family.dispersion) * logistic.expected_softplus(g, v)
+
+
+@compiled_for(GammaPoissonRecord)
+def predictive(family: GammaPoissonRecord, m: float, v: float) -> tuple[float, float, float, float]:
+    """The moments of a log-normal rate, and of an overdispersed count on top of it."""
+    r, spread = special.lognormal_moments(m, v)
+    return r, r, r + spread + (spread + r * r) / family.dispersion, spread
+
+
+@compiled_for(GammaPoissonRecord)
+def linearised(family: GammaPoissonRecord, y: float, m: float, v: float) -> tuple[float, float]:
+    """Divided through by the mean, so that nothing vanishes or cancels."""
+    excess = special.expm1_minus(min(v, 600.0))
+    excess += math.exp(min(v, 600.0)) / family.dispersion
+    return special.count_regression(y, m, v, excess)
+
+
+@compiled_for(GammaPoissonRecord)
+def bounded_site(family: GammaPoissonRecord, y: float, m: float, v: float) -> tuple[float, float, float, float]:
+    """Jaakkola-Jordan with weight ``y + r``."""
+    b = y + family.dispersion
+    return expectations.logistic_bound(y - 0.5 * b, b, m - math.log(family.dispersion), v)
+
+
+@compiled_for(GammaPoissonRecord)
+def tilted_mode(family: GammaPoissonRecord, y: float, power: float, m0: float, v0: float) -> tuple[float, float, int]:
+    """A logistic root."""
+    shift = math.log(family.dispersion)
+    m, v, n = logistic.logistic_root(power * y, power * (y + family.dispersion), m0 - shift, v0, False)
+    return m + shift, v, n
+
+
+@compiled_for(GammaPoissonRecord)
+def averaged_start(family: GammaPoissonRecord, y: float, w: float, m0: float, v0: float) -> tuple[float, float, int]:
+    """The root as rvga (69)-(70) approximate it."""
+    shift = math.log(family.dispersion)
+    m, v, n = logistic.logistic_root(w * y, w * (y + family.dispersion), m0 - shift, v0, True)
+    return m + shift, v, n
+
+
+@compiled_for(GammaPoissonRecord)
+def marginalised(family: GammaPoissonRecord, s: float) -> tuple[GammaPoissonRecord, float, float]:
+    """A rate spread twice: ψ'(r) = s + ψ'(r₀), shift = log r - ψ(r) less the same at r₀."""
+    psi0, slope0 = special.digamma_trigamma(family.dispersion)
+    r = special.inverse_trigamma(slope0 + s)
+    psi, _ = special.digamma_trigamma(r)
+    return GammaPoissonRecord(r), 1.0, (math.log(r) - psi) - (math.log(family.dispersion) - psi0)

@@ -13,7 +13,7 @@ from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.likelihoods.gaussian import Gaussian
 from gaussfold.likelihoods.normal import NormalMoments
 from gaussfold.protocols import Likelihood
-from gaussfold.types import Array, ArrayLike, Moments
+from gaussfold.types import Array, ArrayLike, Moments, Record
 
 
 @dataclass(frozen=True)
@@ -118,14 +118,15 @@ class OneLatent(VectorLikelihood):
         return self.scalar
 
     def compiled_site(
-        self, code: int, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None
+        self, rule: Record | None, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None
     ) -> tuple[Array, Array] | None:
-        """What the engine's rule of that code says of every row: gradient and curvature; None if it does not know."""
-        if cubature is not None or self.scalar.kernel is None:
+        """What the engine's rule of that record says of every row: gradient and curvature; None if it does not know."""
+        record = self.scalar.record
+        if cubature is not None or record is None or rule is None:
             return None
         engine = import_module("gaussfold.engine.arrays.over_arrays")
         y, latent = np.ascontiguousarray(Y[:, 0]), _scalar(mean, cov)
-        first, second = engine.surrogates(*self.scalar.kernel, code, 1.0, y, np.ones_like(y), *latent)
+        first, second = engine.surrogates(record, rule, y, np.ones_like(y), *latent)
         return first[:, None], second[:, None, None]
 
     def tilted(

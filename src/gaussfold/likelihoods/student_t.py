@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from math import log, pi, sqrt
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 import scipy
 
 from gaussfold.checks import positive
-from gaussfold.likelihoods.base import STUDENT_T, ScalarLikelihood, floats
-from gaussfold.protocols import Kernel
-from gaussfold.types import Array, ArrayLike, Moments
+from gaussfold.engine.seam import compiled_for, on_first_use
+from gaussfold.likelihoods.base import ScalarLikelihood, floats
+from gaussfold.types import Array, ArrayLike, Moments, Record
+
+if TYPE_CHECKING:
+    from gaussfold.engine import families, rules
+    from gaussfold.engine.scalar import quadrature, search, sites
+else:
+    families = on_first_use("gaussfold.engine.families")
+    rules = on_first_use("gaussfold.engine.rules")
+    quadrature = on_first_use("gaussfold.engine.scalar.quadrature")
+    search = on_first_use("gaussfold.engine.scalar.search")
+    sites = on_first_use("gaussfold.engine.scalar.sites")
 
 
 @dataclass(frozen=True)
@@ -43,9 +54,9 @@ class StudentT(ScalarLikelihood):
         object.__setattr__(self, "scale", positive("scale", self.scale, owner="StudentT"))
 
     @property
-    def kernel(self) -> Kernel:
-        """(code, df, scale)."""
-        return STUDENT_T, self.df, self.scale
+    def record(self) -> StudentTRecord:
+        """How the engine knows it."""
+        return StudentTRecord(self.df, self.scale)
 
     def log_prob(self, y: ArrayLike, f: ArrayLike) -> Array:
         """``-(df + 1)/2 log(1 + t²) + constant``, ``t = (y - f)/(scale √df)``."""
@@ -88,3 +99,152 @@ class StudentT(ScalarLikelihood):
         away = y - m
         precision = (self.df + 1.0) / (self.df * self.scale**2 + away * away + v)
         return np.asarray(precision * away), np.asarray(-precision)
+
+
+# What the engine runs: see ``engine.families`` and ``engine.scalar`` for what each function means.
+
+
+class StudentTRecord(NamedTuple):
+    """The family in the engine."""
+
+    df: float
+    scale: float
+
+
+@compiled_for(StudentTRecord)
+def log_density(family: StudentTRecord, y: float, f: float) -> float:
+    """``-(df + 1)/2 log(1 + z²/df) + constant``, ``z = (y - f)/scale``."""
+    df = family.df
+    z = (y - f) / family.scale
+    const = (
+        math.lgamma(0.5 * (df + 1.0)) - math.lgamma(0.5 * df) - 0.5 * math.log(df * math.pi) - math.log(family.scale)
+    )
+    return const - 0.5 * (df + 1.0) * math.log1p(z * z / df)
+
+
+@compiled_for(StudentTRecord)
+def derivatives(family: StudentTRecord, y: float, f: float) -> tuple[float, float, float, float]:
+    """Rational functions of the distance."""
+    a = family.df * family.scale * family.scale
+    z = y - f
+    z2 = z * z
+    q = a + z2
+    c = family.df + 1.0
+    return (
+        c * z / q,
+        c * (z2 - a) / (q * q),
+        c * 2.0 * z * (z2 - 3.0 * a) / q**3,
+        c * 6.0 * (z2 * z2 - 6.0 * a * z2 + a * a) / q**4,
+    )
+
+
+@compiled_for(StudentTRecord)
+def landmark(family: StudentTRecord, y: float) -> tuple[float, float]:
+    """The singularities lie at y ± i scale √df."""
+    return y, math.sqrt(family.df) * family.scale
+
+
+@compiled_for(StudentTRecord)
+def conditional(family: StudentTRecord, f: float) -> tuple[float, float]:
+    """``f`` and the noise's variance, infinite for df ≤ 2."""
+    df, scale = family.df, family.scale
+    return f, scale * scale * df / (df - 2.0) if df > 2.0 else math.inf
+
+
+@compiled_for(StudentTRecord)
+def fisher(family: StudentTRecord, f: float) -> float:
+    """One over the noise's variance: of the linearised model, not of the family."""
+    return (family.df - 2.0) / (family.df * family.scale * family.scale)
+
+
+@compiled_for(StudentTRecord)
+def taylor_site(family: StudentTRecord, y: float, f: float) -> tuple[float, float]:
+    """A Gaussian of the same variance."""
+    h = -families.fisher(family, f)
+    return -h * (y - f), h
+
+
+@compiled_for(StudentTRecord)
+def predictive(family: StudentTRecord, m: float, v: float) -> tuple[float, float, float, float]:
+    """The variances add."""
+    return m, 1.0, v + families.conditional(family, m)[1], v
+
+
+@compiled_for(StudentTRecord)
+def bounded_site(family: StudentTRecord, y: float, m: float, v: float) -> tuple[float, float, float, float]:
+    """The Gaussian scale mixture."""
+    z = y - m
+    q = family.df * family.scale * family.scale + z * z + v
+    precision = (family.df + 1.0) / q
+    return precision * z, -precision, -2.0 * precision * z / q, precision / q
+
+
+@compiled_for(StudentTRecord)
+def tilted_panels(
+    family: StudentTRecord, y: float, power: float, m: float, v: float, edges: np.ndarray
+) -> tuple[int, float]:
+    """Two lumps, one around m with the Gaussian's width and one around y with the likelihood's, tilted."""
+    s = math.sqrt(v)
+    center, length = families.landmark(family, y)
+    center -= m
+    steep = 0.5 * length if center == 0.0 else min(0.5 * length, 4.0 * v / abs(center))
+    low = min(-(quadrature.REACH + 1.5) * s, center - 60.0 * length)
+    high = max((quadrature.REACH + 1.5) * s, center + 60.0 * length)
+    low = max(low, -(abs(center) + 45.0 * s))
+    high = min(high, abs(center) + 45.0 * s)
+    edges[0] = low
+    edges[1] = high
+    count = quadrature.graded_edges(0.0, 0.8 * s, low, high, edges, 2)
+    for z in (-6.0, -4.0, -2.0, 2.0, 4.0, 6.0):
+        edges[count] = z * s
+        count += 1
+    count = quadrature.graded_edges(center, steep, low, high, edges, count)
+    # Moments are taken about the higher lump: about the other one the variance would cancel.
+    there = quadrature.log_integrand(family, y, power, m, v, center)
+    here = quadrature.log_integrand(family, y, power, m, v, 0.0)
+    return count, 0.0 if there < here else center
+
+
+@compiled_for(StudentTRecord)
+def mode_start(family: StudentTRecord, y: float, w: float, m0: float, v0: float) -> tuple[float, float, int]:
+    """The belief before: with two lumps there is no telling."""
+    return m0, v0, 0
+
+
+@compiled_for(StudentTRecord)
+def bound_start(family: StudentTRecord, y: float, w: float, m0: float, v0: float) -> tuple[float, float, int]:
+    """Near the fixed point of the Gaussian scale mixture, where coordinate ascent from the prior leads.
+
+    With t = v0/v the site's precision is (df+1)/(df scale² + (y-m0)²/t² + v0/t): t climbs from 1, never past the root.
+    """
+    df, scale = family.df, family.scale
+    gap = y - m0
+    t = 1.0
+    for _ in range(200):
+        before = t
+        t = 1.0 + v0 * w * (df + 1.0) / (df * scale * scale + (gap / t) * (gap / t) + v0 / t)
+        if t - before <= 1e-3 * t:
+            break
+    return m0 + gap * (1.0 - 1.0 / t), v0 / t, 1
+
+
+@compiled_for(StudentTRecord)
+def among_lumps(
+    family: StudentTRecord, rule: Record, y: float, w: float, m0: float, v0: float
+) -> tuple[bool, float, float, float, float, int]:
+    """Convex as long as the largest l'' cannot outweigh the prior's precision; else look at both lumps."""
+    steepest = w * (family.df + 1.0) / (8.0 * family.df * family.scale * family.scale)
+    if not rules.has_objective(family, rule) or not v0 * steepest >= 1.0:
+        return False, 0.0, 0.0, m0, v0, 0
+    m, v = search.scan(family, rule, y, w, m0, v0, math.sqrt(family.df) * family.scale)
+    ok, j, h, m_polished, v_polished, n = sites.newton(family, rule, y, w, m0, v0, m, v)
+    if ok and abs(m_polished - m) <= 1e-6 * (abs(m) + math.sqrt(v)):
+        return True, j, h, m_polished, v_polished, n
+    j, h = rules.rule_site(family, rule, y, w, m, v, m0, v0)
+    return True, j, h, m, v, n
+
+
+@compiled_for(StudentTRecord)
+def bracket(family: StudentTRecord, rule: Record, y: float, w: float, m0: float, v0: float) -> tuple[float, float]:
+    """The gradient points towards y everywhere."""
+    return min(m0, y), max(m0, y)

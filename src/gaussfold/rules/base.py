@@ -10,9 +10,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar, NamedTuple
 
+from gaussfold.engine import seam
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.protocols import Likelihood
-from gaussfold.types import Array, ArrayLike, Moments, Site, VectorSite
+from gaussfold.types import Array, ArrayLike, Moments, Record, Site, VectorSite
 
 
 class View(NamedTuple):
@@ -89,9 +90,16 @@ class SiteRule(ABC):
 
 
 class StreamRule(SiteRule):
-    """A rule of the streaming update too: its site for one latent, and the code by which the engine knows it."""
+    """A rule of the streaming update too: its site for one latent, and the record by which the engine knows it.
 
-    code: ClassVar[int]
+    With the functions of ``engine.rules`` registered for that record it runs compiled, else in Python.
+    """
+
+    @property
+    def record(self) -> Record | None:
+        """How the engine knows this rule; None if it runs in Python only."""
+        known = seam.built_in_rules()
+        return seam.BuiltInRule(known.index(type(self)), self.alpha) if type(self) in known else None
 
     @abstractmethod
     def site(self, likelihood: Likelihood, y: ArrayLike, moments: Moments) -> Site:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias, cast
 
+from gaussfold.engine import seam
 from gaussfold.protocols import Likelihood
 from gaussfold.registry import Catalogue
 from gaussfold.rules.at import At
@@ -17,9 +18,10 @@ from gaussfold.rules.vi import VI
 
 AnyRule: TypeAlias = StreamRule
 """A rule of the streaming update."""
+_ALL: tuple[type[SiteRule], ...] = (Newton, Taylor, VI, EP, PL, Quadratic, PL2)
 RULES: Catalogue[SiteRule] = Catalogue(
     "rule",
-    (Newton, Taylor, VI, EP, PL, Quadratic, PL2),
+    _ALL,
     accepts=SiteRule,
     also="an object from gaussfold.rules",
 )
@@ -27,6 +29,8 @@ RULES: Catalogue[SiteRule] = Catalogue(
 
 A new one is a file of its own and one entry here.
 """
+# Loops choose among these by number; a rule with a record type of its own (vi) has loops of its own.
+seam.number_built_in(*(rule for rule in _ALL if issubclass(rule, StreamRule) and rule.record is StreamRule.record))
 
 
 def resolve(rule: str | AnyRule) -> AnyRule:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from gaussfold.checks import between
+from gaussfold.engine.seam import BuiltInRule, compiled_for, on_first_use
 from gaussfold.expectations.tilted import tilted
 from gaussfold.likelihoods.chained import VectorLikelihood
 from gaussfold.linalg.small import inverse, lower_roots, smallest_eigenvalues, symmetrised
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.base import StreamRule, View
-from gaussfold.types import Array, ArrayLike, Moments, Site, VectorSite
+from gaussfold.types import Array, ArrayLike, Moments, Record, Site, VectorSite
+
+if TYPE_CHECKING:
+    from gaussfold.engine.scalar import expectations
+else:
+    expectations = on_first_use("gaussfold.engine.scalar.expectations")
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,6 @@ class EP(StreamRule):
 
     alpha: float = 1.0
     name: ClassVar[str] = "ep"
-    code: ClassVar[int] = 3
     curvatures: ClassVar[tuple[str, ...]] = ("exact", "heuristic", "quasi-newton", "riemannian")
     looks_at_cavity: ClassVar[bool] = True
     energy_over_cavity: ClassVar[bool] = True
@@ -83,3 +88,33 @@ def _refuse_negative_variance(likelihood: VectorLikelihood, hessian: Array, cov:
             "that is exact"
         )
         raise ValueError(msg)
+
+
+# What the engine runs: see ``engine.rules`` for what each function means.
+
+
+@compiled_for(EP)
+def rule_site(
+    family: Record, rule: BuiltInRule, y: float, w: float, m: float, v: float, m0: float, v0: float
+) -> tuple[float, float]:
+    """Looks at the cavity: what is left of N(m, v) without the fraction alpha of the site N(m, v)/N(m0, v0)."""
+    alpha = rule.alpha
+    precision = (1.0 - alpha) / v + alpha / v0
+    cavity_variance = 1.0 / precision
+    cavity_mean = cavity_variance * ((1.0 - alpha) * m / v + alpha * m0 / v0)
+    j, h = expectations.ep_site(family, alpha, y, w, cavity_mean, cavity_variance)
+    return j + h * (m - cavity_mean), h
+
+
+@compiled_for(EP)
+def start(family: Record, rule: BuiltInRule, y: float, w: float, m0: float, v0: float) -> tuple[float, float, int]:
+    """The full moment match, which is the answer for alpha = 1."""
+    j, h = expectations.ep_site(family, 1.0, y, w, m0, v0)
+    v = v0 / (1.0 - v0 * h)
+    return m0 + v * j, v, 1
+
+
+@compiled_for(EP)
+def looks_at_prior_only(family: Record, rule: BuiltInRule) -> bool:
+    """The cavity is the belief before then."""
+    return rule.alpha == 1.0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from gaussfold.engine.seam import BuiltInRule, compiled_for, on_first_use
 from gaussfold.likelihoods import normal
 from gaussfold.likelihoods.normal import NormalMoments
 from gaussfold.likelihoods.regression import regress
@@ -14,7 +15,13 @@ from gaussfold.linalg.small import inverse
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.base import SiteRule, StreamRule, View
 from gaussfold.rules.taylor import linear_site
-from gaussfold.types import Array, ArrayLike, Moments, Site, VectorSite
+from gaussfold.types import Array, ArrayLike, Moments, Record, Site, VectorSite
+
+if TYPE_CHECKING:
+    from gaussfold.engine.scalar import expectations, initial_guess
+else:
+    expectations = on_first_use("gaussfold.engine.scalar.expectations")
+    initial_guess = on_first_use("gaussfold.engine.scalar.initial_guess")
 
 
 @dataclass(frozen=True)
@@ -25,7 +32,6 @@ class PL(StreamRule):
     """
 
     name: ClassVar[str] = "pl"
-    code: ClassVar[int] = 4
     curvatures: ClassVar[tuple[str, ...]] = ("exact", "heuristic", "gauss-newton", "quasi-newton")
     energy_over_cavity: ClassVar[bool] = True
     linearises: ClassVar[bool] = True
@@ -44,7 +50,7 @@ class PL(StreamRule):
 
     def site_several(self, view: View) -> VectorSite:
         """The same on f in R^D: J = A'Ω⁻¹(y - E ν), H = -A'Ω⁻¹A."""
-        found = view.likelihood.compiled_site(self.code, *view[1:])
+        found = view.likelihood.compiled_site(self.record, *view[1:])
         if found is not None:
             return VectorSite(*found)
         return linear_site(view.likelihood.response(view.Y), regress(view.likelihood, *view[2:]).moments)
@@ -107,3 +113,27 @@ class PL2(SiteRule):
     def energy_several(self, view: View) -> Array:
         """``log E p`` over the cavity: the EP energy with power 1, §4.3.2."""
         return view.likelihood.log_predictive(*view[1:])
+
+
+# What the engine runs: see ``engine.rules`` for what each function means.
+
+
+@compiled_for(PL)
+def rule_site(
+    family: Record, rule: BuiltInRule, y: float, w: float, m: float, v: float, m0: float, v0: float
+) -> tuple[float, float]:
+    """The affine fit over the marginal."""
+    j, h = expectations.linearised(family, y, m, v)
+    return w * j, w * h
+
+
+@compiled_for(PL)
+def start(family: Record, rule: BuiltInRule, y: float, w: float, m0: float, v0: float) -> tuple[float, float, int]:
+    """Where averages settle."""
+    return initial_guess.averaged_start(family, y, w, m0, v0)
+
+
+@compiled_for(PL)
+def may_vanish(family: Record, rule: BuiltInRule) -> bool:
+    """Where e^v has outgrown the label the site vanishes, and the prior is the answer."""
+    return True

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from gaussfold.engine.seam import BuiltInRule, compiled_for, on_first_use
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.base import StreamRule, View
-from gaussfold.types import Array, ArrayLike, Moments, Site, VectorSite
+from gaussfold.types import Array, ArrayLike, Moments, Record, Site, VectorSite
+
+if TYPE_CHECKING:
+    from gaussfold.engine import families
+else:
+    families = on_first_use("gaussfold.engine.families")
 
 
 @dataclass(frozen=True)
@@ -15,7 +21,6 @@ class Newton(StreamRule):
     """J = l'(m), H = l''(m): bayes-newton (8)."""
 
     name: ClassVar[str] = "newton"
-    code: ClassVar[int] = 0
     curvatures: ClassVar[tuple[str, ...]] = ("exact", "heuristic", "gauss-newton", "quasi-newton", "riemannian")
     looks_at_mean: ClassVar[bool] = True
     needs_log_concave: ClassVar[bool] = True
@@ -40,3 +45,48 @@ class Newton(StreamRule):
     def energy_several(self, view: View) -> Array:
         """``log p`` at the mean: the first term of (17)."""
         return view.likelihood.log_prob(view.Y, view.mean)
+
+
+# What the engine runs: see ``engine.rules`` for what each function means.
+
+
+@compiled_for(Newton)
+def rule_site(
+    family: Record, rule: BuiltInRule, y: float, w: float, m: float, v: float, m0: float, v0: float
+) -> tuple[float, float]:
+    """L' and l'' at the mean."""
+    j, h, _, _ = families.derivatives(family, y, m)
+    return w * j, w * h
+
+
+@compiled_for(Newton)
+def site_with_slopes(
+    family: Record, rule: BuiltInRule, y: float, w: float, m: float, v: float, m0: float, v0: float
+) -> tuple[float, float, float, float, float, float]:
+    """Nothing depends on the variance."""
+    d1, d2, d3, _ = families.derivatives(family, y, m)
+    return w * d1, w * d2, w * d2, 0.0, w * d3, 0.0
+
+
+@compiled_for(Newton)
+def starts_at_root(family: Record, rule: BuiltInRule) -> bool:
+    """The mode of a log-concave posterior."""
+    return families.is_log_concave(family)
+
+
+@compiled_for(Newton)
+def finds_mode(family: Record, rule: BuiltInRule) -> bool:
+    """Yes."""
+    return True
+
+
+@compiled_for(Newton)
+def has_objective(family: Record, rule: BuiltInRule) -> bool:
+    """The mode."""
+    return True
+
+
+@compiled_for(Newton)
+def objective(family: Record, rule: BuiltInRule, y: float, w: float, m0: float, v0: float, m: float, v: float) -> float:
+    """Minus the log posterior at the mean."""
+    return 0.5 * (m - m0) * (m - m0) / v0 - w * families.log_density(family, y, m)

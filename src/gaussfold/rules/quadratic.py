@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from gaussfold.engine.seam import BuiltInRule, compiled_for, on_first_use
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.base import StreamRule, View
-from gaussfold.types import Array, ArrayLike, Moments, Site, VectorSite
+from gaussfold.types import Array, ArrayLike, Moments, Record, Site, VectorSite
+
+if TYPE_CHECKING:
+    from gaussfold.engine.scalar import expectations, initial_guess
+else:
+    expectations = on_first_use("gaussfold.engine.scalar.expectations")
+    initial_guess = on_first_use("gaussfold.engine.scalar.initial_guess")
 
 
 @dataclass(frozen=True)
@@ -19,7 +26,6 @@ class Quadratic(StreamRule):
     """
 
     name: ClassVar[str] = "quadratic"
-    code: ClassVar[int] = 5
     needs_bound: ClassVar[bool] = True
 
     def site(self, likelihood: Likelihood, y: ArrayLike, moments: Moments) -> Site:
@@ -42,3 +48,29 @@ class Quadratic(StreamRule):
     def energy_several(self, view: View) -> Array:
         """``E log p``: a site from any rule has a variational energy (16)."""
         return view.likelihood.expected_log_prob(*view[1:])
+
+
+# What the engine runs: see ``engine.rules`` for what each function means.
+
+
+@compiled_for(Quadratic)
+def rule_site(
+    family: Record, rule: BuiltInRule, y: float, w: float, m: float, v: float, m0: float, v0: float
+) -> tuple[float, float]:
+    """The bound's slope and curvature."""
+    j, h, _, _ = expectations.bounded_site(family, y, m, v)
+    return w * j, w * h
+
+
+@compiled_for(Quadratic)
+def site_with_slopes(
+    family: Record, rule: BuiltInRule, y: float, w: float, m: float, v: float, m0: float, v0: float
+) -> tuple[float, float, float, float, float, float]:
+    """As the family knows them."""
+    return expectations.bounded_slopes(family, y, w, m, v)
+
+
+@compiled_for(Quadratic)
+def start(family: Record, rule: BuiltInRule, y: float, w: float, m0: float, v0: float) -> tuple[float, float, int]:
+    """Where the family knows that its bound settles."""
+    return initial_guess.bound_start(family, y, w, m0, v0)

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from gaussfold.engine.seam import BuiltInRule, compiled_for, on_first_use
 from gaussfold.likelihoods.normal import NormalMoments, keep_observed
 from gaussfold.likelihoods.one_latent import conditional_derivatives
 from gaussfold.linalg.small import inverse, symmetrised
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.base import StreamRule, View
-from gaussfold.types import Array, ArrayLike, Moments, Site, VectorSite
+from gaussfold.types import Array, ArrayLike, Moments, Record, Site, VectorSite
+
+if TYPE_CHECKING:
+    from gaussfold.engine import families
+else:
+    families = on_first_use("gaussfold.engine.families")
 
 
 @dataclass(frozen=True)
@@ -24,7 +30,6 @@ class Taylor(StreamRule):
     """
 
     name: ClassVar[str] = "taylor"
-    code: ClassVar[int] = 1
     curvatures: ClassVar[tuple[str, ...]] = ("exact", "heuristic", "gauss-newton")
     looks_at_mean: ClassVar[bool] = True
     linearises: ClassVar[bool] = True
@@ -51,3 +56,21 @@ def linear_site(responses: Array, moments: NormalMoments) -> VectorSite:
     slope = np.asarray(kept.mean_slope)
     pull = np.swapaxes(slope, -1, -2) @ inverse(kept.cov)
     return VectorSite((pull @ residual[..., None])[..., 0], -symmetrised(pull @ slope))
+
+
+# What the engine runs: see ``engine.rules`` for what each function means.
+
+
+@compiled_for(Taylor)
+def rule_site(
+    family: Record, rule: BuiltInRule, y: float, w: float, m: float, v: float, m0: float, v0: float
+) -> tuple[float, float]:
+    """The model linearised at the mean."""
+    j, h = families.taylor_site(family, y, m)
+    return w * j, w * h
+
+
+@compiled_for(Taylor)
+def starts_at_root(family: Record, rule: BuiltInRule) -> bool:
+    """Its gradient is newton's, so the mode is the mean; only its curvature is Fisher's."""
+    return families.is_log_concave(family)

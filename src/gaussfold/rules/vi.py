@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from gaussfold.engine.seam import compiled_for, on_first_use
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.base import StreamRule, View
-from gaussfold.types import Array, ArrayLike, Moments, Site, VectorSite
+from gaussfold.types import Array, ArrayLike, Moments, Record, Site, VectorSite
+
+if TYPE_CHECKING:
+    from gaussfold.engine.scalar import expectations, initial_guess
+else:
+    expectations = on_first_use("gaussfold.engine.scalar.expectations")
+    initial_guess = on_first_use("gaussfold.engine.scalar.initial_guess")
 
 
 @dataclass(frozen=True)
@@ -15,11 +22,15 @@ class VI(StreamRule):
     """J = E l'(f), H = E l''(f) under N(m, v): rvga (3)-(4), bayes-newton (15)."""
 
     name: ClassVar[str] = "vi"
-    code: ClassVar[int] = 2
     curvatures: ClassVar[tuple[str, ...]] = ("exact", "heuristic", "gauss-newton", "quasi-newton", "riemannian")
     is_stationary: ClassVar[bool] = True
     descends: ClassVar[bool] = True
     needs_log_concave: ClassVar[bool] = True
+
+    @property
+    def record(self) -> VIRecord:
+        """How the engine knows this rule."""
+        return VIRecord()
 
     def site(self, likelihood: Likelihood, y: ArrayLike, moments: Moments) -> Site:
         """Average the derivatives over the marginal."""
@@ -42,3 +53,47 @@ class VI(StreamRule):
     def energy_several(self, view: View) -> Array:
         """``E log p``: the first term of (16)."""
         return view.likelihood.expected_log_prob(*view[1:])
+
+
+# What the engine runs: see ``engine.rules`` for what each function means. Loops are compiled for this rule alone, apart
+# from the others: it is the default, and whoever fits a first model should not wait for five more.
+
+
+class VIRecord(NamedTuple):
+    """The rule in the engine."""
+
+
+@compiled_for(VIRecord)
+def rule_site(
+    family: Record, rule: VIRecord, y: float, w: float, m: float, v: float, m0: float, v0: float
+) -> tuple[float, float]:
+    """E l' and E l''."""
+    j, h, _, _ = expectations.expected_derivatives(family, y, m, v)
+    return w * j, w * h
+
+
+@compiled_for(VIRecord)
+def site_with_slopes(
+    family: Record, rule: VIRecord, y: float, w: float, m: float, v: float, m0: float, v0: float
+) -> tuple[float, float, float, float, float, float]:
+    """By Price's theorem: ∂/∂v = ½ ∂²/∂m²."""
+    e1, e2, e3, e4 = expectations.expected_derivatives(family, y, m, v)
+    return w * e1, w * e2, w * e2, 0.5 * w * v * e3, w * e3, 0.5 * w * v * e4
+
+
+@compiled_for(VIRecord)
+def start(family: Record, rule: VIRecord, y: float, w: float, m0: float, v0: float) -> tuple[float, float, int]:
+    """Where the family knows that averages settle."""
+    return initial_guess.vi_start(family, y, w, m0, v0)
+
+
+@compiled_for(VIRecord)
+def starts_at_root(family: Record, rule: VIRecord) -> bool:
+    """Where the family's own approximation is solved exactly."""
+    return initial_guess.vi_start_is_root(family)
+
+
+@compiled_for(VIRecord)
+def has_objective(family: Record, rule: VIRecord) -> bool:
+    """The Kullback-Leibler divergence."""
+    return True

@@ -1,7 +1,8 @@
 """The logistic expectations of many rows at once, eight in lanes.
 
 The same trapezoidal rule in z = (f-m)/√v as ``scalar.logistic`` (its scalar twin). Eight rows take the finest step that
-any of them needs; rows with std ≥ 4 go to the scalar function.
+any of them needs; rows with std ≥ 4 go to the scalar function. ``exact_functions`` says where these are good enough and
+goes by ``over_arrays`` elsewhere.
 
 The nodes ±z go together, which halves divisions and logarithms. With E = e^-|m| and e = 2E cosh(√v z), so that e is the
 sum and E² the product of e^-f at the two, and D = 1 + e + E²:
@@ -12,11 +13,14 @@ sum and E² the product of e^-f at the two, and D = 1 + e + E²:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from gaussfold.engine.arrays.over_arrays import Column, RowFunctions, row_functions
 from gaussfold.engine.compiled import compiled_fused, compiled_inline
+from gaussfold.engine.families import Family
 from gaussfold.engine.scalar.exponential import exp_nonpositive
 from gaussfold.engine.scalar.logistic import REACH, WIDE, expected_softplus, logistic_moments
 from gaussfold.engine.simd.lane_memory import load8, store
@@ -174,3 +178,54 @@ def tilted_logit_rows(y: np.ndarray, m: np.ndarray, v: np.ndarray) -> tuple[np.n
             first[i] = pull if y[i] == 1.0 else -pull
             second[i] = scratch[SECOND + i - low] - pull * pull
     return value, first, second
+
+
+COMMON = -12.0
+"""Log probability of a label above which cancellation and the reach of the nodes do no harm."""
+FARTHEST = 20.0
+RARE = 1e-9
+"""A probability below this is too small for a rule that is exact in absolute terms."""
+
+
+def exact_functions(family: Family) -> RowFunctions:
+    """The expectations of a logistic likelihood, in lanes where they hold."""
+    slow = row_functions(family)
+
+    def log_predictive(y: Column, m: Column, v: Column) -> Column:
+        likely = (m >= 0.0).astype(np.float64)
+        rare = np.abs(logit_rows(likely, m, v)[0])  # E σ of the less likely label, which has all the digits
+        surprise = np.abs(y - likely)  # the share of the less likely label in y: 0 or 1, or between for a soft one
+        with np.errstate(divide="ignore", invalid="ignore"):
+            value = np.where(surprise > 0.0, surprise * np.log(rare), 0.0) + (1.0 - surprise) * np.log1p(-rare)
+        far = (rare < RARE) & (surprise > 0.0)
+        if far.any():
+            value[far] = slow.log_predictive(y[far], m[far], v[far])
+        return np.asarray(value)
+
+    def tilted(power: float, y: Column, m: Column, v: Column) -> tuple[Column, Column, Column]:
+        fits = ((y == 0.0) | (y == 1.0)) & (power == 1.0) & (v < 4.0) & (np.abs(m) <= FARTHEST)
+        return tilted_where_common(fits, tilted_logit_rows, slow, power, (y, m, v))
+
+    return RowFunctions(expected_log_prob, logit_rows, log_predictive, tilted, slow.predictive)
+
+
+def expected_log_prob(y: Column, m: Column, v: Column) -> Column:
+    """``y m - E log(1 + e^f)``."""
+    return np.asarray(y * m - softplus_rows(m, v))
+
+
+def tilted_where_common(
+    fits: Column,
+    fast: Callable[..., tuple[Column, Column, Column]],
+    slow: RowFunctions,
+    power: float,
+    columns: tuple[Column, Column, Column],
+) -> tuple[Column, Column, Column]:
+    """The fast way for rows that fit and whose label is not too rare for it, the slow one for the others."""
+    out = np.full((3, fits.size), np.nan)
+    if fits.any():
+        out[:, fits] = fast(*(column[fits] for column in columns))
+    rest = ~np.isnan(columns[0]) & ~(out[0] > COMMON)
+    if rest.any():
+        out[:, rest] = slow.tilted(power, *(column[rest] for column in columns))
+    return out[0], out[1], out[2]

@@ -15,8 +15,12 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.special import log_ndtr
 
+from gaussfold.engine.arrays.expectations_logit import tilted_where_common
+from gaussfold.engine.arrays.over_arrays import Column, RowFunctions, row_functions, where_it_fits
 from gaussfold.engine.compiled import compiled_fused, compiled_inline
+from gaussfold.engine.families import Family
 from gaussfold.engine.scalar.exponential import exp_nonpositive, log_one_minus, log_positive
 from gaussfold.engine.simd.lane_memory import load8, store
 from gaussfold.engine.simd.lanes import choose, lanes8, magnitude, root
@@ -130,3 +134,45 @@ def log_probit_rows(y: np.ndarray, m: np.ndarray, v: np.ndarray) -> np.ndarray:
         for i in range(low, min(low + WIDTH, m.size)):
             value[i] = scratch[i - low]
     return value
+
+
+def exact_functions(family: Family) -> RowFunctions:
+    """The expectations of a probit likelihood, in lanes where they hold, in closed form where there is one."""
+    slow = row_functions(family)
+
+    def expected_log_prob(y: Column, m: Column, v: Column) -> Column:
+        value = where_it_fits(
+            _fits(y, m, v), lambda *c: (log_probit_rows(*c),), lambda *c: (slow.expected_log_prob(*c),), (y, m, v), 1
+        )
+        return np.asarray(value[0])
+
+    def expected_derivatives(y: Column, m: Column, v: Column) -> tuple[Column, Column]:
+        first, second = where_it_fits(_fits(y, m, v), probit_rows, slow.expected_derivatives, (y, m, v), 2)
+        return first, second
+
+    def tilted(power: float, y: Column, m: Column, v: Column) -> tuple[Column, Column, Column]:
+        fits = ((y == 0.0) | (y == 1.0)) & (power == 1.0)
+        return tilted_where_common(fits, tilted_probit_rows, slow, power, (y, m, v))
+
+    return RowFunctions(expected_log_prob, expected_derivatives, log_predictive, tilted, slow.predictive)
+
+
+def _fits(y: Column, m: Column, v: Column) -> Column:
+    """Rows that the lanes are good for."""
+    return np.asarray(((y == 0.0) | (y == 1.0)) & (v < WIDE * WIDE) & (np.abs(m) <= FARTHEST))
+
+
+def log_predictive(y: Column, m: Column, v: Column) -> Column:
+    """``log Φ(±m/√(1+v))``."""
+    a = m / np.sqrt(1.0 + v)
+    log_p = np.where(y > 0.0, y * log_ndtr(a), 0.0) + np.where(y < 1.0, (1.0 - y) * log_ndtr(-a), 0.0)
+    return np.where(np.isnan(y), np.nan, log_p)
+
+
+def tilted_probit_rows(y: Column, m: Column, v: Column) -> tuple[Column, Column, Column]:
+    """Log Φ(a), a = ±m/√(1+v), with slope ρ = φ/Φ and curvature -ρ(ρ + a) in a."""
+    sign, scale = 2.0 * y - 1.0, np.sqrt(1.0 + v)
+    a = sign * m / scale
+    value = log_ndtr(a)
+    rho = np.exp(-0.5 * a * a - value) / math.sqrt(2.0 * math.pi)
+    return value, sign * rho / scale, -rho * (rho + a) / (1.0 + v)

@@ -13,13 +13,18 @@ the size of a block and rows R (the triangle of a QR of the block seen through t
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import cast
 
 import numpy as np
+from numba import typeof
+from numba.core import types
+from numba.core.dispatcher import Dispatcher
 
 from gaussfold.engine.compiled import compiled
-from gaussfold.engine.families import explains
-from gaussfold.engine.scalar.evaluate import log_predictive
-from gaussfold.engine.scalar.sites import visit
+from gaussfold.engine.families import is_label
+from gaussfold.engine.scalar.expectations import log_predictive
+from gaussfold.engine.scalar.sites import make_site
 from gaussfold.engine.scalar.vectors import dot
 from gaussfold.types import Program
 
@@ -58,7 +63,7 @@ def absorb_rows(
     gains); a row whose cavity is not a Gaussian (possible only beside sites of negative
     precision) keeps its site in this sweep.
     """
-    code, p0, p1, rule, alpha, at = program
+    family, rule, at = program
     n, k = rows.shape
     b = np.empty(k)
     u = np.empty(k)
@@ -82,10 +87,10 @@ def absorb_rows(
         if before_variance < 0.0:
             out_log_predictive[i] = math.nan
             continue
-        out_log_predictive[i] = log_predictive(code, p0, p1, y[i], before_mean, before_variance)
+        out_log_predictive[i] = log_predictive(family, y[i], before_mean, before_variance)
         if w[i] == 0.0 or variance == 0.0:
             continue
-        j, h, m, v, _ = visit(code, p0, p1, rule, alpha, at, y[i], w[i], before_mean, before_variance)
+        j, h, m, v, _ = make_site(family, rule, at, y[i], w[i], before_mean, before_variance)
         precision = -h
         shift = j - h * m
         if not (v > 0.0 and v < math.inf and abs(shift) < math.inf and variance < math.inf):
@@ -115,8 +120,36 @@ def absorb_rows(
     return -1
 
 
-@compiled
+_ENTRIES: dict[tuple[type, type], Callable[..., bool]] = {}
+
+
 def absorb_row(
+    factor: np.ndarray, mean: np.ndarray, row: np.ndarray, y: float, program: Program, out: np.ndarray
+) -> bool:
+    """As :func:`absorb_checked_row`, called past Numba's look at every argument, which takes as long as the update.
+
+    What that look would find is made sure of here: float64 arrays (all of a dense belief's are) in C order.
+    """
+    if not (factor.flags.c_contiguous and mean.flags.c_contiguous and row.flags.c_contiguous):
+        return bool(absorb_checked_row(factor, mean, row, y, program, out))
+    kind = (type(program.family), type(program.rule))
+    entry = _ENTRIES.get(kind)
+    if entry is None:
+        entry = _ENTRIES[kind] = _entry(program)
+    return entry(factor, mean, row, y, program, out)
+
+
+def _entry(program: Program) -> Callable[..., bool]:
+    """The machine code of :func:`absorb_checked_row` for programs of these types."""
+    matrix, vector = types.Array(types.float64, 2, "C"), types.Array(types.float64, 1, "C")
+    signature = (matrix, vector, matrix, types.float64, typeof(program), matrix)
+    dispatcher = cast(Dispatcher, absorb_checked_row)
+    dispatcher.compile(signature)
+    return dispatcher.overloads[signature].entry_point  # type: ignore[no-any-return]
+
+
+@compiled
+def absorb_checked_row(
     factor: np.ndarray,
     mean: np.ndarray,
     row: np.ndarray,
@@ -128,7 +161,7 @@ def absorb_row(
 
     False, and nothing has changed, if anything is wrong with the row: the caller finds out what in its own time.
     """
-    if not explains(program[0], y):
+    if not (math.isnan(y) or is_label(program.family, y)):
         return False
     offset = np.empty(1)
     offset[0] = dot(row[0], mean)
@@ -155,7 +188,7 @@ def _forward_solve(lower: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 @compiled
-def _make_site(
+def _keep_site(
     program: Program,
     y: float,
     w: float,
@@ -165,8 +198,8 @@ def _make_site(
     site_shift: np.ndarray,
 ) -> tuple[bool, float, float]:
     """Visit one row and keep its site; (whether it is finite, gradient at the new mean, curvature)."""
-    code, p0, p1, rule, alpha, at = program
-    j, h, m, v, _ = visit(code, p0, p1, rule, alpha, at, y, w, m0, v0)
+    family, rule, at = program
+    j, h, m, v, _ = make_site(family, rule, at, y, w, m0, v0)
     if not (v > 0.0 and v < math.inf and abs(j) < math.inf and abs(h) < math.inf):
         return False, j, h
     site_precision[0] = -h
@@ -225,10 +258,10 @@ def absorb_rows_forgetting(
             mean += b[q] * g[q] + x[q] * prior_mean[q]
         out_mean[i] = mean
         out_variance[i] = variance
-        out_log_predictive[i] = log_predictive(program[0], program[1], program[2], y[i], mean, variance)
+        out_log_predictive[i] = log_predictive(program.family, y[i], mean, variance)
         if not learn or variance == 0.0:
             continue
-        ok, _, h = _make_site(program, y[i], w[i], mean, variance, site_precision[i : i + 1], site_shift[i : i + 1])
+        ok, _, h = _keep_site(program, y[i], w[i], mean, variance, site_precision[i : i + 1], site_shift[i : i + 1])
         if not ok:
             return i
         base = 0.0
@@ -273,10 +306,10 @@ def absorb_rows_walking(
             variance += rows[i, r] * u[r]
         out_mean[i] = m0
         out_variance[i] = variance
-        out_log_predictive[i] = log_predictive(program[0], program[1], program[2], y[i], m0, variance)
+        out_log_predictive[i] = log_predictive(program.family, y[i], m0, variance)
         if not learn or variance == 0.0:
             continue
-        ok, j, h = _make_site(program, y[i], w[i], m0, variance, site_precision[i : i + 1], site_shift[i : i + 1])
+        ok, j, h = _keep_site(program, y[i], w[i], m0, variance, site_precision[i : i + 1], site_shift[i : i + 1])
         if not ok:
             return i
         kappa = -h / (1.0 - variance * h)

@@ -14,7 +14,7 @@ from scipy import sparse
 from scipy.linalg.blas import dgemm, dsyrk, sgemm, ssyrk
 
 from gaussfold.engine.compiled import compiled
-from gaussfold.engine.scalar.evaluate import rule_site
+from gaussfold.engine.rules import rule_site
 from gaussfold.types import Program
 
 TILE_BYTES = 1 << 19
@@ -87,5 +87,4 @@ def gradient_and_curvature(
     program: Program, y: float, w: float, m: float, v: float, m0: float, v0: float
 ) -> tuple[float, float]:
     """The rule's raw (J, H) looking from N(m, v), for ``gain="projected"``."""
-    code, p0, p1, rule, alpha, _ = program
-    return rule_site(code, p0, p1, rule, alpha, y, w, m, v, m0, v0)
+    return rule_site(program.family, program.rule, y, w, m, v, m0, v0)

@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from gaussfold.engine.compiled import compiled
+from gaussfold.engine.compiled import part
 from gaussfold.engine.scalar.special import SQRT2, SQRT_2PI, normal_cdf, normal_pdf, sigmoid, sigmoid_slope
 
 WIDE = 4.0
@@ -35,7 +35,7 @@ def _logistic_rule(order: int) -> tuple[np.ndarray, np.ndarray]:
 NODES, WEIGHTS = _logistic_rule(40)
 
 
-@compiled
+@part
 def logistic_moments(m: float, v: float) -> tuple[float, float, float, float, float]:
     """(E σ(f), E σ(-f), E σ'(f), E σ''(f), E σ'''(f)), to rounding in absolute terms.
 
@@ -87,7 +87,7 @@ def logistic_moments(m: float, v: float) -> tuple[float, float, float, float, fl
     return 1.0 - upper, upper, d1, d2, d3
 
 
-@compiled
+@part
 def probit_moments(m: float, v: float) -> tuple[float, float, float, float, float]:
     """The same five numbers by rvga (58): σ(km), kσ'(km), k = 1/√(1+πv/8)."""
     k = 1.0 / math.sqrt(1.0 + v / PROBIT_SCALE)
@@ -97,7 +97,7 @@ def probit_moments(m: float, v: float) -> tuple[float, float, float, float, floa
     return p, sigmoid(-a), k * slope, k * k * slope * (1.0 - 2.0 * p), k**3 * slope * (1.0 - 6.0 * slope)
 
 
-@compiled
+@part
 def logistic_mean_variance(m: float, v: float) -> float:
     """Var σ(f), from deviations σ(f) - σ(m), which do not cancel for small v as E σ² - (E σ)² does."""
     s = math.sqrt(v)
@@ -121,7 +121,7 @@ def logistic_mean_variance(m: float, v: float) -> float:
     return max(second / mass - first * first, 0.0)
 
 
-@compiled
+@part
 def expected_softplus(m: float, v: float) -> float:
     """E log(1+e^f)."""
     s = math.sqrt(v)
@@ -144,7 +144,7 @@ def expected_softplus(m: float, v: float) -> float:
     return total + (m if m > 0.0 else 0.0)
 
 
-@compiled
+@part
 def probit_scaling_root(c: float, v0: float) -> float:
     """Q = 1/k with v = v0/(1 + c k v0): the inner equation (70) of rvga for fixed σ'(a), a cubic in q.
 
@@ -165,7 +165,7 @@ def probit_scaling_root(c: float, v0: float) -> float:
     return max(q, 1.0)
 
 
-@compiled
+@part
 def logistic_root(a_plus: float, b: float, m0: float, v0: float, shrink: bool) -> tuple[float, float, int]:
     """The implicit mean and variance for the gradient ``a_plus - b σ(a)``: rvga (69)-(70).
 

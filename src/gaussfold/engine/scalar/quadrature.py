@@ -11,20 +11,10 @@ import math
 
 import numpy as np
 
-from gaussfold.engine.compiled import compiled
-from gaussfold.engine.families import (
-    GAUSSIAN,
-    LOGIT,
-    NEGATIVE_BINOMIAL,
-    POISSON,
-    STUDENT_T,
-    bounded_exp,
-    derivatives,
-    landmark,
-    log_density,
-)
-from gaussfold.engine.scalar.logistic import logistic_root
-from gaussfold.engine.scalar.special import LOG_SQRT_2PI, wright_omega
+from gaussfold.engine.compiled import part
+from gaussfold.engine.dispatch import by_family
+from gaussfold.engine.families import Family, derivatives, landmark, log_density
+from gaussfold.engine.scalar.special import LOG_SQRT_2PI
 from gaussfold.engine.scalar.vectors import sort_first
 
 LEGENDRE_NODES, LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(12)
@@ -32,8 +22,8 @@ REACH = 8.8
 MAX_EDGES = 256
 
 
-@compiled
-def _graded_edges(center: float, length: float, low: float, high: float, edges: np.ndarray, count: int) -> int:
+@part
+def graded_edges(center: float, length: float, low: float, high: float, edges: np.ndarray, count: int) -> int:
     """Append center, center ± length·{1, 2, 4, ...} inside (low, high)."""
     if low < center < high and count < edges.size:
         edges[count] = center
@@ -51,13 +41,11 @@ def _graded_edges(center: float, length: float, low: float, high: float, edges: 
     return count
 
 
-@compiled
-def gaussian_expectations(
-    code: int, p0: float, p1: float, y: float, m: float, v: float
-) -> tuple[float, float, float, float, float]:
+@part
+def gaussian_expectations(family: Family, y: float, m: float, v: float) -> tuple[float, float, float, float, float]:
     """E of log p and of its first four derivatives under N(m, v), for families without a closed form."""
     s = math.sqrt(v)
-    center, length = landmark(code, p0, p1, y)
+    center, length = landmark(family, y)
     e0 = 0.0
     e1 = 0.0
     e2 = 0.0
@@ -71,9 +59,9 @@ def gaussian_expectations(
             z = i * h
             w = math.exp(-0.5 * z * z)
             f = m + s * z
-            d1, d2, d3, d4 = derivatives(code, p0, p1, y, f)
+            d1, d2, d3, d4 = derivatives(family, y, f)
             mass += w
-            e0 += w * log_density(code, p0, p1, y, f)
+            e0 += w * log_density(family, y, f)
             e1 += w * d1
             e2 += w * d2
             e3 += w * d3
@@ -88,7 +76,7 @@ def gaussian_expectations(
     for z in (-6.0, -4.0, -2.0, 0.0, 2.0, 4.0, 6.0):
         knots[count] = m + z * s
         count += 1
-    count = _graded_edges(center, 0.5 * length, low, high, knots, count)
+    count = graded_edges(center, 0.5 * length, low, high, knots, count)
     sort_first(knots, count)
     for k in range(count - 1):
         half = 0.5 * (knots[k + 1] - knots[k])
@@ -99,9 +87,9 @@ def gaussian_expectations(
             f = mid + half * LEGENDRE_NODES[j]
             z = (f - m) / s
             w = half * LEGENDRE_WEIGHTS[j] * math.exp(-0.5 * z * z)
-            d1, d2, d3, d4 = derivatives(code, p0, p1, y, f)
+            d1, d2, d3, d4 = derivatives(family, y, f)
             mass += w
-            e0 += w * log_density(code, p0, p1, y, f)
+            e0 += w * log_density(family, y, f)
             e1 += w * d1
             e2 += w * d2
             e3 += w * d3
@@ -109,34 +97,14 @@ def gaussian_expectations(
     return e0 / mass, e1 / mass, e2 / mass, e3 / mass, e4 / mass
 
 
-@compiled
-def tilted_mode(
-    code: int, p0: float, p1: float, y: float, power: float, m0: float, v0: float
-) -> tuple[float, float, int]:
-    """Mode of N(f|m0, v0) p(y|f)^power and the Laplace variance there (log-concave families).
+@by_family
+def tilted_mode(family: Family, y: float, power: float, m0: float, v0: float) -> tuple[float, float, int]:
+    """Mode of N(f|m0, v0) p(y|f)^power, the Laplace variance there, and the steps it took; for log-concave families.
 
     m = m0 + v0 · power · l'(m) increases in m on the left and decreases on the right: one root,
     bracketed by m0 and m0 + v0 · power · l'(m0).
     """
-    if code == GAUSSIAN:
-        lam = power / (p0 * p0)
-        v = v0 / (1.0 + v0 * lam)
-        return m0 + v * lam * (y - m0), v, 1
-    if code == LOGIT:
-        m, v, n = logistic_root(power * y, power, m0, v0, False)
-        return m, v, n
-    if code == NEGATIVE_BINOMIAL:
-        shift = math.log(p0)
-        m, v, n = logistic_root(power * y, power * (y + p0), m0 - shift, v0, False)
-        return m + shift, v, n
-    if code == POISSON:
-        # m = a - v0 power e^m: the Lambert function, by Wright's omega so that e^a may overflow
-        a = m0 + v0 * power * y
-        log_scale = math.log(v0 * power)
-        w = wright_omega(log_scale + a)
-        m = a - w if w < 1.0 else math.log(w) - log_scale  # w = v0 power e^m: the form that does not cancel
-        return m, v0 / (1.0 + w), 1
-    d1, d2, _, _ = derivatives(code, p0, p1, y, m0)
+    d1, d2, _, _ = derivatives(family, y, m0)
     low = min(m0, m0 + v0 * power * d1)
     high = max(m0, m0 + v0 * power * d1)
     low -= 1e-9 * (1.0 + abs(low))
@@ -154,100 +122,72 @@ def tilted_mode(
         noise = 2.3e-16 * (abs(m) + abs(m0) + v0 * power * abs(d1))
         done = abs(residual) <= noise or abs(target - m) <= 1e-15 * abs(m)
         m = target if done or low <= target <= high else 0.5 * (low + high)
-        d1, d2, _d3, _d4 = derivatives(code, p0, p1, y, m)
+        d1, d2, _d3, _d4 = derivatives(family, y, m)
         if done:
             break
     return m, v0 / (1.0 - v0 * power * d2), n
 
 
-@compiled
-def _log_integrand(code: int, p0: float, p1: float, y: float, power: float, m: float, v: float, t: float) -> float:
+@part
+def log_integrand(family: Family, y: float, power: float, m: float, v: float, t: float) -> float:
     """Log of N(f|m, v) p(y|f)^power up to a constant, at f = m + t: the Gaussian sees t unrounded."""
-    return power * log_density(code, p0, p1, y, m + t) - 0.5 * t * t / v
+    return power * log_density(family, y, m + t) - 0.5 * t * t / v
 
 
-@compiled
-def expm1_minus(u: float) -> float:
-    """e^u - 1 - u, without cancellation for small u."""
-    if abs(u) > 0.3:
-        return math.expm1(u) - u
-    total = 1.0
-    for k in range(13, 2, -1):
-        total = 1.0 + u / k * total
-    return 0.5 * u * u * total
+@by_family
+def measured_from_mode(family: Family) -> bool:
+    """Whether :func:`log_relative` starts from the mode, where the peak is then, instead of from the highest knot."""
+    return False
 
 
-@compiled
-def _log_relative(
-    code: int, p0: float, p1: float, y: float, power: float, m: float, v: float, origin: float, peak: float, u: float
+@by_family
+def log_relative(
+    family: Family, y: float, power: float, m: float, v: float, origin: float, peak: float, u: float
 ) -> float:
-    """Log integrand at m + origin + u, relative to ``peak``.
-
-    A Poisson rate pulls so hard that at the mode, its origin, two terms of 1e13 may balance. There they are left out
-    on paper: -power e^f (e^u - 1 - u) - u²/2v is what remains of the fall from the mode f.
-    """
-    if code == POISSON:
-        rate = bounded_exp(m + origin)
-        beyond = rate * expm1_minus(u) if u < 1.0 else bounded_exp(m + origin + u) - rate * (1.0 + u)
-        return -power * beyond - 0.5 * u * u / v
-    return _log_integrand(code, p0, p1, y, power, m, v, origin + u) - peak
+    """Log integrand at m + origin + u, relative to ``peak``."""
+    return log_integrand(family, y, power, m, v, origin + u) - peak
 
 
-@compiled
-def _tilted_panels(
-    code: int, p0: float, p1: float, y: float, power: float, m: float, v: float, edges: np.ndarray
-) -> tuple[int, float]:
-    """Panel edges (offsets from m) that cover the tilted density, and the offset of its mode or higher lump."""
-    s = math.sqrt(v)
-    center, length = landmark(code, p0, p1, y)
+@by_family
+def cliff(family: Family, power: float) -> tuple[float, float, int]:
+    """Where a steep fall of the integrand begins, the step of extra knots below it, and how many; none by default."""
+    return 0.0, 0.0, 0
+
+
+@by_family
+def tilted_panels(family: Family, y: float, power: float, m: float, v: float, edges: np.ndarray) -> tuple[int, float]:
+    """Panel edges (offsets from m) that cover the tilted density, and the offset of its mode."""
+    center, length = landmark(family, y)
     center -= m
-    if code == STUDENT_T:
-        # Two lumps, one around m with the Gaussian's width and one around y with the likelihood's, tilted.
-        steep = 0.5 * length if center == 0.0 else min(0.5 * length, 4.0 * v / abs(center))
-        low = min(-(REACH + 1.5) * s, center - 60.0 * length)
-        high = max((REACH + 1.5) * s, center + 60.0 * length)
-        low = max(low, -(abs(center) + 45.0 * s))
-        high = min(high, abs(center) + 45.0 * s)
-        edges[0] = low
-        edges[1] = high
-        count = _graded_edges(0.0, 0.8 * s, low, high, edges, 2)
-        for z in (-6.0, -4.0, -2.0, 2.0, 4.0, 6.0):
-            edges[count] = z * s
-            count += 1
-        count = _graded_edges(center, steep, low, high, edges, count)
-        # Moments are taken about the higher lump: about the other one the variance would cancel.
-        lower = _log_integrand(code, p0, p1, y, power, m, v, center) < _log_integrand(code, p0, p1, y, power, m, v, 0.0)
-        return count, 0.0 if lower else center
-    mode, variance, _ = tilted_mode(code, p0, p1, y, power, m, v)
+    mode, variance, _ = tilted_mode(family, y, power, m, v)
     mode -= m
     spread = math.sqrt(variance)
-    top = _log_integrand(code, p0, p1, y, power, m, v, mode)
+    top = log_integrand(family, y, power, m, v, mode)
     low = mode - 2.0 * spread
     for _ in range(200):
-        if not _log_integrand(code, p0, p1, y, power, m, v, low) > top - 40.0:
+        if not log_integrand(family, y, power, m, v, low) > top - 40.0:
             break
         low = mode - 1.6 * (mode - low)
     high = mode + 2.0 * spread
     for _ in range(200):
-        if not _log_integrand(code, p0, p1, y, power, m, v, high) > top - 40.0:
+        if not log_integrand(family, y, power, m, v, high) > top - 40.0:
             break
         high = mode + 1.6 * (high - mode)
     edges[0] = low
     edges[1] = high
-    count = _graded_edges(mode, 0.8 * spread, low, high, edges, 2)
-    if code == POISSON:
-        # exp(-power e^f) is a cliff: all of it lies within five units below where power e^f = 40
-        for k in range(12):
-            x = math.log(40.0 / power) - m - 0.4 * k
-            if low < x < high:
-                edges[count] = x
-                count += 1
-    return _graded_edges(center, 0.5 * length, low, high, edges, count), mode
+    count = graded_edges(mode, 0.8 * spread, low, high, edges, 2)
+    top_of_cliff, step, knots = cliff(family, power)
+    for k in range(knots):
+        x = top_of_cliff - m - step * k
+        if low < x < high:
+            edges[count] = x
+            count += 1
+    return graded_edges(center, 0.5 * length, low, high, edges, count), mode
 
 
-@compiled
+@part
 def tilted_moments(
-    code: int, p0: float, p1: float, y: float, power: float, m: float, v: float
+    family: Family, y: float, power: float, m: float, v: float
 ) -> tuple[float, float, float, float, float]:
     """Of the tilted density N(f|m, v) p(y|f)^power / Z: (log Z, ∂ log Z/∂m, ∂² log Z/∂m², mean - m, variance).
 
@@ -255,14 +195,14 @@ def tilted_moments(
     small v as (mean - m)/v would.
     """
     knots = np.empty(MAX_EDGES)
-    count, origin = _tilted_panels(code, p0, p1, y, power, m, v, knots)
+    count, origin = tilted_panels(family, y, power, m, v, knots)
     for k in range(count):
         knots[k] -= origin
     sort_first(knots, count)
-    peak = _log_integrand(code, p0, p1, y, power, m, v, origin)
-    if code != POISSON:
+    peak = log_integrand(family, y, power, m, v, origin)
+    if not measured_from_mode(family):
         for k in range(count):
-            peak = max(peak, _log_integrand(code, p0, p1, y, power, m, v, origin + knots[k]))
+            peak = max(peak, log_integrand(family, y, power, m, v, origin + knots[k]))
     mass = 0.0
     g1 = 0.0
     g2 = 0.0
@@ -276,9 +216,9 @@ def tilted_moments(
         mid = 0.5 * (knots[k + 1] + knots[k])
         for j in range(12):
             u = mid + half * LEGENDRE_NODES[j]
-            fall = _log_relative(code, p0, p1, y, power, m, v, origin, peak, u)
+            fall = log_relative(family, y, power, m, v, origin, peak, u)
             w = half * LEGENDRE_WEIGHTS[j] * math.exp(fall)
-            d1, d2, _, _ = derivatives(code, p0, p1, y, m + (origin + u))
+            d1, d2, _, _ = derivatives(family, y, m + (origin + u))
             d1 *= power
             mass += w
             g1 += w * d1
@@ -294,3 +234,10 @@ def tilted_moments(
     if v * (abs(h1) + g2) > 10.0 * mass:
         hessian = (variance / v - 1.0) / v  # the same number, where large terms would cancel in the other
     return log_z, g1, hessian, origin + f1, variance
+
+
+@by_family
+def tilted(family: Family, y: float, power: float, m: float, v: float) -> tuple[float, float, float]:
+    """Log E p(y|f)^power and its first two derivatives in m."""
+    log_z, first, second, _, _ = tilted_moments(family, y, power, m, v)
+    return log_z, first, second

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gaussfold.engine.compiled import compiled, compiled_reduction
+from gaussfold.engine.compiled import compiled_reduction, part
 
 
 @compiled_reduction
@@ -16,7 +16,7 @@ def dot(a: np.ndarray, b: np.ndarray) -> float:
     return total
 
 
-@compiled
+@part
 def sort_first(x: np.ndarray, count: int) -> None:
     """Sort the first ``count`` in place, by insertion: for some dozens; ``np.sort`` takes a second to compile."""
     for i in range(1, count):

@@ -8,7 +8,7 @@ With μ = |m| and s = √v everything follows from the smaller probability q = E
 - s ≥ 4: σ(-f) is a step and what the step misses, q = Φ(-μ/s) + ∫₀^∞ σ(-t) (N(t; μ, v) - N(-t; μ, v)) dt; Gauss
   quadrature for the weight σ(-t), 20 nodes: 1e-12 relatively down to q = 1e-6, better for larger s.
 
-The plain equivalent, also for the rest, is ``scalar.evaluate.log_predictive``.
+The plain equivalent, also for the rest, is ``scalar.expectations.log_predictive``.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 
 from gaussfold.engine.compiled import compiled_fused, compiled_inline
-from gaussfold.engine.families import LOGIT
-from gaussfold.engine.scalar.evaluate import APPROXIMATE, log_predictive
+from gaussfold.engine.scalar.expectations import log_predictive
 from gaussfold.engine.scalar.exponential import exp_nonpositive, log_one_minus, log_positive
 from gaussfold.engine.simd.lane_memory import load4, load4_last, load8, store
 from gaussfold.engine.simd.lanes import bits_of, choose, lanes4, lanes8, larger, magnitude, peak, root, smaller, total
@@ -81,9 +80,9 @@ def _lesser(mu: Any, v: Any, zero: Any) -> Any:
 
 
 @compiled_inline
-def _log_scores(p0: Any, y: Any, m: Any, v: Any, zero: Any) -> Any:
+def _log_scores(approximate: Any, y: Any, m: Any, v: Any, zero: Any) -> Any:
     """Y log p + (1-y) log(1-p), in lanes."""
-    if p0 == APPROXIMATE:
+    if approximate:
         e = exp_nonpositive(0.0 - magnitude(m) / root(1.0 + SCALE * v))
         q = zero + e / (1.0 + e)
     else:
@@ -93,7 +92,7 @@ def _log_scores(p0: Any, y: Any, m: Any, v: Any, zero: Any) -> Any:
 
 
 @compiled_fused
-def log_score_wide(y: Any, m: Any, v: Any) -> Any:
+def log_score_wide(family: Any, y: Any, m: Any, v: Any) -> Any:
     """The same for one row with s ≥ 4."""
     mu = abs(m)
     scale = -0.5 / v
@@ -105,17 +104,17 @@ def log_score_wide(y: Any, m: Any, v: Any) -> Any:
         q4 = q4 + load4(WEIGHTS, i) * (exp_nonpositive(scale * (near * near)) - exp_nonpositive(scale * (far * far)))
     q = 0.5 * math.erfc(mu / math.sqrt(2.0 * v)) + total(q4) / math.sqrt(2.0 * math.pi * v)
     if q < RARE:
-        return log_predictive(LOGIT, 0.0, 0.0, y, m, v)
+        return log_predictive(family, y, m, v)
     small, large = math.log(q), math.log1p(-q)
     return y * large + (1.0 - y) * small if m >= 0.0 else y * small + (1.0 - y) * large
 
 
 @compiled_fused
-def _score_one(p0: Any, y: Any, m: Any, v: Any) -> Any:
+def _score_one(family: Any, y: Any, m: Any, v: Any) -> Any:
     """What the lanes do not cover."""
-    if p0 != APPROXIMATE and v >= WIDE * WIDE and abs(m) < FARTHEST and v < 1e6:
-        return log_score_wide(y, m, v)
-    return log_predictive(LOGIT, p0, 0.0, y, m, v)
+    if not family.approximate and v >= WIDE * WIDE and abs(m) < FARTHEST and v < 1e6:
+        return log_score_wide(family, y, m, v)
+    return log_predictive(family, y, m, v)
 
 
 @compiled_inline
@@ -127,26 +126,26 @@ def _covered(m: Any, v: Any, score: Any, widest: Any) -> Any:
 
 
 @compiled_fused
-def logit_scores(p0: Any, y: Any, means: Any, variances: Any, scores: Any) -> Any:
+def logit_scores(family: Any, y: Any, means: Any, variances: Any, scores: Any) -> Any:
     """Log probability of every row's label under every component; NaN without a label. Arrays of shape (n, K)."""
     n, k = means.shape
-    widest = math.inf if p0 == APPROXIMATE else WIDE * WIDE
+    widest = math.inf if family.approximate else WIDE * WIDE
     if k == 8:
         for r in range(n):
             m = load8(means, r * 8)
             v = load8(variances, r * 8)
-            score = _log_scores(p0, y[r], m, v, lanes8(0.0))
+            score = _log_scores(family.approximate, y[r], m, v, lanes8(0.0))
             store(scores, r * 8, score)
             covered = 0 if 0.0 < y[r] < 1.0 else _covered(m, v, score, widest)
             if covered != 255:
                 for c in range(8):
                     if not covered >> c & 1:
-                        scores[r, c] = _score_one(p0, y[r], means[r, c], variances[r, c])
+                        scores[r, c] = _score_one(family, y[r], means[r, c], variances[r, c])
         return
     if k > 1:
         for r in range(n):
             for c in range(k):
-                scores[r, c] = log_predictive(LOGIT, p0, 0.0, y[r], means[r, c], variances[r, c])
+                scores[r, c] = log_predictive(family, y[r], means[r, c], variances[r, c])
         return
     padded = np.empty(4)
     for r in range(0, n, 4):
@@ -154,11 +153,11 @@ def logit_scores(p0: Any, y: Any, means: Any, variances: Any, scores: Any) -> An
             label, m, v = load4(y, r), load4(means, r), load4(variances, r)
         else:
             label, m, v = load4_last(y, r, n - 1), load4_last(means, r, n - 1), load4_last(variances, r, n - 1)
-        score = _log_scores(p0, label, m, v, lanes4(0.0))
+        score = _log_scores(family.approximate, label, m, v, lanes4(0.0))
         store(padded, 0, score)
         covered = _covered(m, v, score, widest)
         for i in range(min(4, n - r)):
             if covered >> i & 1 and not 0.0 < y[r + i] < 1.0:
                 scores[r + i, 0] = padded[i]
             else:
-                scores[r + i, 0] = _score_one(p0, y[r + i], means[r + i, 0], variances[r + i, 0])
+                scores[r + i, 0] = _score_one(family, y[r + i], means[r + i, 0], variances[r + i, 0])

@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 
 from gaussfold.engine.compiled import compiled, compiled_fused
-from gaussfold.engine.families import LOGIT, PROBIT
-from gaussfold.engine.scalar.evaluate import log_predictive
+from gaussfold.engine.families import has_soft_labels
+from gaussfold.engine.scalar.expectations import log_predictive
 from gaussfold.engine.scalar.exponential import exp_nonpositive
 from gaussfold.engine.simd.lane_memory import load8, store
 from gaussfold.engine.simd.lanes import peak, total
 
 
 @compiled
-def any_scores(code: Any, p0: Any, p1: Any, y: Any, means: Any, variances: Any, scores: Any) -> Any:
+def any_scores(family: Any, y: Any, means: Any, variances: Any, scores: Any) -> Any:
     """Log predictive probability of every row under every component; NaN without a label."""
     for r in range(y.size):
         for c in range(means.shape[1]):
-            scores[r, c] = log_predictive(code, p0, p1, y[r], means[r, c], variances[r, c])
+            scores[r, c] = log_predictive(family, y[r], means[r, c], variances[r, c])
 
 
 @compiled
@@ -44,13 +44,13 @@ def _log_sum(log_weights: Any, scores: Any) -> Any:
 
 @compiled
 def _soft_score(
-    code: Any, p0: Any, p1: Any, y: Any, log_weights: Any, means: Any, variances: Any, sides: Any
+    family: Any, y: Any, log_weights: Any, means: Any, variances: Any, sides: Any
 ) -> Any:  # fmt: skip
     """A soft label: the cross-entropy of the averaged probability, by averaging each side."""
     score = 0.0
     for side in (0.0, 1.0):
         for c in range(sides.size):
-            sides[c] = log_predictive(code, p0, p1, side, means[c], variances[c])
+            sides[c] = log_predictive(family, side, means[c], variances[c])
         score += (y if side == 1.0 else 1.0 - y) * _log_sum(log_weights, sides)
     return score
 
@@ -102,17 +102,17 @@ def _mix_eight(log_weights: Any, means: Any, variances: Any, scores: Any, r: Any
 
 @compiled
 def mix(
-    code: Any, p0: Any, p1: Any, y: Any, w: Any, log_weights: Any, means: Any, variances: Any, scores: Any,
+    family: Any, y: Any, w: Any, log_weights: Any, means: Any, variances: Any, scores: Any,
     out_mean: Any, out_variance: Any, out_score: Any,
 ) -> Any:  # fmt: skip
     """Go through the rows in order: the mixture's mean, variance and score before each, then the new weights."""
     k = means.shape[1]
     sides = np.empty(k)
     eight = k == 8
-    soft = code in (LOGIT, PROBIT)
+    soft = has_soft_labels(family)
     for r in range(y.size):
         if soft and 0.0 < y[r] < 1.0:
-            mixed = _soft_score(code, p0, p1, y[r], log_weights, means[r], variances[r], sides)
+            mixed = _soft_score(family, y[r], log_weights, means[r], variances[r], sides)
         else:
             mixed = math.nan
         if eight:

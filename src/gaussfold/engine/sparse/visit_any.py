@@ -1,12 +1,12 @@
 """A visit to one row of a diagonal belief, for every likelihood, rule, at and coupling.
 
-Joint coupling: one site for the row, (J, H) from ``scalar.sites.visit`` on N(x'm, Σ x² v), the diagonal kept:
+Joint coupling: one site for the row, (J, H) from ``scalar.sites.make_site`` on N(x'm, Σ x² v), the diagonal kept:
 
     mᵢ += xᵢ vᵢ J,    vᵢ ← vᵢ (1 - (v₀ - xᵢ² vᵢ) H)/(1 - v₀ H),    v₀ = Σ x² v.
 
 DimGauss (sparse-online D.1) is rule newton, ADF (D.2) is ep, the EKF is taylor at the prior, R-VGA is vi.
 
-Marginal coupling: every active feature by itself, the others integrated out of the likelihood (``marginalised``);
+Marginal coupling: every active feature by itself, the others integrated out (``families.marginalised``);
 (15) and (19) are rule newton, D.3 is vi. All features look at the row as it was before it, so their order is
 irrelevant. (17) and (18) are options of newton. Reference twin: ``tests/reference/diagonal.py``.
 """
@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 
 from gaussfold.engine.compiled import compiled
-from gaussfold.engine.families import LOGIT, derivatives, log_density
-from gaussfold.engine.scalar.evaluate import APPROXIMATE, log_predictive
-from gaussfold.engine.scalar.sites import visit
+from gaussfold.engine.families import derivatives, has_spread, log_density, marginalised
+from gaussfold.engine.scalar.expectations import height_normaliser
+from gaussfold.engine.scalar.sites import make_site
 from gaussfold.engine.sparse.cells import put
-from gaussfold.engine.sparse.marginalised import excluding
 
 JOINT, MARGINAL = range(2)
 SOLVED, ONE_STEP = range(2)
@@ -31,29 +30,38 @@ CURVATURE, HEIGHT = range(2)
 
 
 @compiled
+def _seen_through(family: Any, program: Any, form: Any, y: Any, w: Any, m0: Any, v0: Any) -> Any:
+    """(J, factor of the variance, whether it multiplies or divides) for one feature whose marginal is N(m0, v0)."""
+    _, rule, at = program
+    _, mean_form, variance_form = form
+    if mean_form == SOLVED:
+        j, h, new, _, _ = make_site(family, rule, at, y, w, m0, v0)
+    else:  # (17), (30): the gradient's expansion at the old mean, then the curvature at the new one
+        d1, d2, _, _ = derivatives(family, y, m0)
+        j = w * d1 / (1.0 - v0 * w * d2)
+        new = m0 + v0 * j
+        _, d2, _, _ = derivatives(family, y, new)
+        h = w * d2
+    if variance_form == HEIGHT:  # (18): where the peaks are equally high
+        fall = height_normaliser(family, y, m0, v0) - log_density(family, y, new)
+        return j, math.exp(2.0 * w * fall + (new - m0) * (new - m0) / v0), True
+    return j, 1.0 - v0 * h, False
+
+
+@compiled
 def coordinate(program: Any, form: Any, y: Any, w: Any, x: Any, m: Any, v: Any, mean: Any, variance: Any) -> Any:
     """Update one feature with the others integrated out; ``mean`` and ``variance`` are those of the row."""
-    code, p0, p1, rule, alpha, at = program
-    _, mean_form, variance_form = form
     own = x * x * v
     if not own > 0.0:
         return m, v
-    code, p0, k, shift = excluding(code, p0, max(variance - own, 0.0))
-    m0 = k * (mean + shift)
-    v0 = k * k * own
-    if mean_form == SOLVED:
-        j, h, new, _, _ = visit(code, p0, p1, rule, alpha, at, y, w, m0, v0)
-    else:  # (17), (30): the gradient's expansion at the old mean, then the curvature at the new one
-        d1, d2, _, _ = derivatives(code, p0, p1, y, m0)
-        j = w * d1 / (1.0 - v0 * w * d2)
-        new = m0 + v0 * j
-        _, d2, _, _ = derivatives(code, p0, p1, y, new)
-        h = w * d2
-    if variance_form == HEIGHT:  # (18): where the peaks are equally high
-        scale = APPROXIMATE if code == LOGIT else p0  # (8) is the normaliser that goes with (11)
-        fall = log_predictive(code, scale, p1, y, m0, v0) - log_density(code, p0, p1, y, new)
-        return m + k * x * v * j, v * math.exp(2.0 * w * fall + (new - m0) * (new - m0) / v0)
-    return m + k * x * v * j, v / (1.0 - v0 * h)
+    others = max(variance - own, 0.0)
+    if has_spread(program.family, others):
+        family, k, shift = marginalised(program.family, others)
+        j, factor, grows = _seen_through(family, program, form, y, w, k * (mean + shift), k * k * own)
+    else:
+        k = 1.0
+        j, factor, grows = _seen_through(program.family, program, form, y, w, mean, own)
+    return m + k * x * v * j, v * factor if grows else v / factor
 
 
 @compiled
@@ -62,7 +70,7 @@ def visit_any(
     ms: Any, vs: Any, mean: Any, variance: Any, r: Any, program: Any, form: Any, site_precision: Any, site_shift: Any,
 ) -> Any:  # fmt: skip
     """Visit one row whose cells are taken, any K: its marginals to ``mean`` and ``variance``; False if it fails."""
-    code, p0, p1, rule, alpha, at = program
+    family, rule, at = program
     k = cells.shape[2]
     n = stop - start
     wild: Any = 0
@@ -84,7 +92,7 @@ def visit_any(
         f = mean[r, c]
         s = variance[r, c]
         if form[0] == JOINT:
-            j, h, m, _, _ = visit(code, p0, p1, rule, alpha, at, y, w, f, s)
+            j, h, m, _, _ = make_site(family, rule, at, y, w, f, s)
             grown = 1.0 - s * h
             for t in range(n):
                 x = np.float64(data[start + t])
