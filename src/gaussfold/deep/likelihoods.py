@@ -98,7 +98,7 @@ def _of_one_latent(likelihood: object) -> likelihoods.ScalarLikelihood | None:
 
 def from_config(config: Document) -> Likelihood:
     """Build the likelihood that ``config()`` described."""
-    found = LearnedGaussian() if config["name"] == "LearnedGaussian" else likelihoods.chained_from_config(config)
+    found = LearnedGaussian() if config["name"] == "LearnedGaussian" else likelihoods.from_config(config)
     return cast("Likelihood", found)
 
 

@@ -14,6 +14,7 @@ from gaussfold.deep.method import Method
 from gaussfold.deep.posterior import Posterior
 from gaussfold.deep.training import Course, Given, Program, State
 from gaussfold.deep.types import Batch, Hyper, Tree
+from gaussfold.progress import Progress
 
 
 def _stands_still(going: jax.Array, after: State, before: State) -> State:
@@ -84,8 +85,7 @@ def fit_many(
 
 def _train(methods: Sequence[Method], program: Program, given: Given, course: Course, progress: bool | None) -> None:
     states = _stack([method.begin() for method in methods])
-    bar = training.Progress(f"{len(methods)} × {methods[0].kind}", course.total, 0, progress)
-    try:
+    with Progress(f"{len(methods)} × {methods[0].kind}", course.total, 0, progress) as bar:
         for at in range(0, course.total, course.length):
             index, counts = zip(*(course.chunk(method.seed, at) for method in methods), strict=True)
             states, losses = _run(program, states, given, np.stack(index), counts[0])
@@ -94,8 +94,6 @@ def _train(methods: Sequence[Method], program: Program, given: Given, course: Co
                 method.observe(_part(states, number), seen[number])
             note = f"objective {np.nanmean(seen):.6g}" if np.isfinite(seen).any() else ""
             bar.show(at + counts[0], note)
-    finally:
-        bar.close()
 
 
 def _one_program(methods: Sequence[Method], data: Sequence[Batch]) -> Program:

@@ -20,6 +20,7 @@ from gaussfold.deep.state import TrainingState, filled, named_arrays
 from gaussfold.deep.training import Course, Given, Program, State, TrainingError
 from gaussfold.deep.trees import Layout, layout_of
 from gaussfold.deep.types import Arrays, Batch, Document, Hyper, Inner, LogLikelihoodFunction, Tree
+from gaussfold.progress import Progress
 from gaussfold.types import Array
 
 
@@ -229,9 +230,8 @@ class Method(ABC):
         program, given = self.program(), Given(self.hyper(course.rows, course.size), data, self.max_bad_steps)
         early = course.length * self.draws_per_step <= 1 << 22
         step = int(state["step"])
-        bar = training.Progress(self.kind, course.total, step, progress)
-        try:
-            index, count = course.chunk(self.seed, step)
+        index, count = course.chunk(self.seed, step)
+        with Progress(self.kind, course.total, step, progress) as bar:
             while step < course.total:
                 state, losses = training.run_chunk(program, early, state, given, index, count)
                 self._state = state  # at once: the memory of the one before is gone
@@ -243,8 +243,6 @@ class Method(ABC):
                 bar.show(step, f"objective {np.mean(seen):.6g}")
                 if failed >= 0:
                     raise TrainingError(self._failure(failed))
-        finally:
-            bar.close()
 
     def _failure(self, step: int) -> str:
         return (

@@ -21,8 +21,9 @@ import numpy as np
 
 from gaussfold.checks import whole
 from gaussfold.deep.batches import check_data
-from gaussfold.deep.training import Progress, TrainingError
+from gaussfold.deep.training import TrainingError
 from gaussfold.deep.types import Batch, Document
+from gaussfold.progress import Progress
 from gaussfold.types import ArrayLike
 
 Settings: TypeAlias = Document
@@ -161,9 +162,8 @@ def random_search(
     header = {"space": {name: repr(law) for name, law in space.items()}, "folds": parts, "seed": seed, "rows": rows}
     done = _read(results, header, count)
     parted = _parted(arrays, np.array_split(np.random.default_rng([seed, 0]).permutation(rows), parts))
-    bar = Progress("search", count, len(done), progress)
-    try:
-        look = _several(evaluate, together, at_once)
+    look = _several(evaluate, together, at_once)
+    with Progress("search", count, len(done), progress) as bar:
         for first in range(len(done), count, at_once):
             numbers = range(first, min(first + at_once, count))
             for trial in _try(look, {number: _draw(space, seed, number) for number in numbers}, parted):
@@ -171,8 +171,6 @@ def random_search(
                 _append(results, trial)
             best = Search(tuple(done)).best
             bar.show(len(done), f"best {best.score:.4f} (trial {best.number})")
-    finally:
-        bar.close()
     return Search(tuple(done))
 
 

@@ -7,7 +7,6 @@ in one compiled function. While a chunk runs, the rows of the next are shuffled.
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias
 
@@ -147,29 +146,3 @@ def chunk_length(work: int, steps: int) -> int:
     while length > 128 and length // 2 >= steps:
         length //= 2
     return length
-
-
-class Progress:
-    """A bar on a terminal; nothing elsewhere, unless asked for."""
-
-    def __init__(self, title: str, total: int, done: int, show: bool | None) -> None:
-        self._bar = None
-        if show or (show is None and sys.stderr.isatty()):
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-            from rich.progress import Progress as Bar
-
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-            self._bar = Bar(*columns, TextColumn("{task.fields[note]}"), console=Console(stderr=True))
-            self._bar.start()
-            self._task = self._bar.add_task(title, total=total, completed=done, note="")
-
-    def show(self, done: int, note: str = "") -> None:
-        """Move the bar."""
-        if self._bar is not None:
-            self._bar.update(self._task, completed=done, note=note)
-
-    def close(self) -> None:
-        """Leave the bar as it is."""
-        if self._bar is not None:
-            self._bar.stop()
