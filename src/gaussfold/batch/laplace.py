@@ -15,11 +15,7 @@ _STEPS = 500
 
 
 def laplace(
-    prior: DenseGaussian,
-    likelihood: Likelihood,
-    X: ArrayLike,
-    y: ArrayLike,
-    sample_weight: ArrayLike | None = None,
+    prior: DenseGaussian, likelihood: Likelihood, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> DenseGaussian:
     """Gaussian at the posterior mode, with the inverse curvature of the log posterior as covariance.
 

@@ -12,11 +12,7 @@ from gaussfold.types import ArrayLike
 
 
 def exact_linear(
-    prior: DenseGaussian,
-    X: ArrayLike,
-    y: ArrayLike,
-    noise_std: float,
-    sample_weight: ArrayLike | None = None,
+    prior: DenseGaussian, X: ArrayLike, y: ArrayLike, noise_std: float, sample_weight: ArrayLike | None = None
 ) -> DenseGaussian:
     """Exact posterior of ``y = x'θ + noise_std ε``, by QR of the data: accurate for ill-conditioned X.
 

@@ -48,11 +48,7 @@ class _Point(NamedTuple):
 
 
 def variational(
-    prior: DenseGaussian,
-    likelihood: Likelihood,
-    X: ArrayLike,
-    y: ArrayLike,
-    sample_weight: ArrayLike | None = None,
+    prior: DenseGaussian, likelihood: Likelihood, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> DenseGaussian:
     """Batch variational optimum: the Gaussian that maximises `gaussfold.metrics.elbo`.
 
