@@ -243,6 +243,10 @@ class Run:
     json: Json = False
 
 
+def _columns(given: list[str] | None) -> tuple[str, ...]:
+    return tuple(part for item in given or [] for part in item.split(","))
+
+
 def inputs_of(
     source: Input, hashing: Hashing | None = None, table: Table | None = None, labels: str = "binary"
 ) -> Inputs:
@@ -263,9 +267,13 @@ def inputs_of(
         positive=table.positive,
         hash=hashing.hash or "strings",
     )
-    ignore, numeric, categorical = (
-        tuple(part for item in several or [] for part in item.split(","))
-        for several in (table.ignore, table.numeric, table.categorical)
+    roles = Roles(
+        table.label,
+        table.weight,
+        table.tag,
+        _columns(table.ignore),
+        _columns(table.numeric),
+        _columns(table.categorical),
+        source.header,
     )
-    roles = Roles(table.label, table.weight, table.tag, ignore, numeric, categorical, source.header)
     return Inputs(source.paths, reading, roles, source.skip_bad)

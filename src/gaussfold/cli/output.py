@@ -8,7 +8,7 @@ import importlib
 import io
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeAlias
 
@@ -50,23 +50,27 @@ class Writer:
             columns = {**columns, "tag": tags or []}
         if self._arrow is not None:
             self._arrow.write(columns)
-            return
-        names, values = list(columns), [_plain(column) for column in columns.values()]
-        if self.kind == "jsonl":
-            lines = [json.dumps(dict(zip(names, row, strict=True))) for row in zip(*values, strict=True)]
-            self._file.write("".join(f"{line}\n" for line in lines))
-            return
+        else:
+            names, values = list(columns), [_plain(column) for column in columns.values()]
+            rows = zip(*values, strict=True)
+            self._file.write(_json_lines(names, rows) if self.kind == "jsonl" else self._csv_lines(names, rows))
+
+    def _csv_lines(self, names: list[str], rows: Iterable[Sequence[float | str]]) -> str:
         text = io.StringIO()
         table = csv.writer(text, lineterminator="\n")
         if self._header:
             table.writerow(names)
             self._header = False
-        table.writerows(zip(*values, strict=True))
-        self._file.write(text.getvalue())
+        table.writerows(rows)
+        return text.getvalue()
 
     def close(self) -> None:
         """Flush and close."""
         self._stack.close()
+
+
+def _json_lines(names: list[str], rows: Iterable[Sequence[float | str]]) -> str:
+    return "".join(f"{json.dumps(dict(zip(names, row, strict=True)))}\n" for row in rows)
 
 
 class ArrowFile:

@@ -92,5 +92,5 @@ def parse_prior(texts: Sequence[str]) -> Document:
             msg = f"--prior-std {part!r}: {name or 'the prior of the rest'} was given before; give it once"
             raise ValueError(msg)
         chosen[key] = value
-    fields: Document = {"prior_std": chosen.pop(None)} if None in chosen else {}
-    return fields | ({"prior_stds": tuple(chosen.items())} if chosen else {})
+    given = {"prior_std": chosen.pop(None, None), "prior_stds": tuple(chosen.items())}
+    return {name: value for name, value in given.items() if value not in (None, ())}

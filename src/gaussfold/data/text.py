@@ -69,7 +69,7 @@ class TextReader:
         if self._intake.reading.columns is not None:
             msg = f"{source.name}: {name}, but the model was trained on a table with named columns"
             raise DataError(msg)
-        return self.read(source, lambda head, whole: (parse, 0))  # noqa: ARG005 - nothing to look for
+        return self.read(source, lambda _head, _whole: (parse, 0))
 
     def read(self, source: Source, begin: Begin) -> Iterator[Chunk]:
         """Yield the chunks of one source."""

@@ -93,12 +93,13 @@ def compare(inputs: Inputs, settings: Sequence[str], as_json: bool) -> int:
             for run in group:
                 run.learn(chunk)
     constant = next((run.model.base_rate_loss for run in runs if run.model.binary), math.nan)
-    if as_json:
-        document = {"constant_loss": finite(constant), "settings": [run.summary() for run in runs]}
-        print(json.dumps(document, allow_nan=False))
-    else:
-        _show(runs, constant)
+    (_print_json if as_json else _show)(runs, constant)
     return 0
+
+
+def _print_json(runs: list[_Run], constant: float) -> None:
+    document = {"constant_loss": finite(constant), "settings": [run.summary() for run in runs]}
+    print(json.dumps(document, allow_nan=False))
 
 
 def _show(runs: list[_Run], constant: float) -> None:

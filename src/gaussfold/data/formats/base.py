@@ -26,7 +26,7 @@ class RowWriter(NamedTuple):
     """How a feature's name is written; None: features are written by slot."""
 
 
-def _never(line: bytes) -> bool:  # noqa: ARG001 - the signature of `looks_like`
+def _never(_line: bytes) -> bool:
     return False
 
 

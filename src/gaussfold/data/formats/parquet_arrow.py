@@ -144,22 +144,29 @@ def _chunk(batch: pa.RecordBatch, place: _Place, bad: list[BadRecord], seen: set
         good = ~np.isin(lines, [record.line for record in bad])
         batch, lines = batch.filter(good), lines[good]
     cells = list(zip(columns, batch.columns, strict=True))
-    single = {column.kind: (values, column.name) for column, values in cells}
-    n = batch.num_rows
-    label, weight, tags = np.full(n, math.nan), np.ones(n), None
-    if "label" in single:
-        label = _labels(*single["label"], reading, source)
-    if "weight" in single:
-        weight = _doubles(*single["weight"], source)
-    if "tag" in single:
-        tags = ["" if value is None else str(value) for value in single["tag"][0].to_pylist()]
     used = [(column, values) for column, values in cells if column.kind in ("number", "category")]
     features = [_feature(column, values, source, row) for column, values in used]
-    indptr, indices, data = assemble(features, n, reading)
+    indptr, indices, data = assemble(features, batch.num_rows, reading)
     names = [] if seen is None else name_features(features, [values for _, values in used], reading, seen)
+    by_kind = {column.kind: (values, column.name) for column, values in cells}
+    label, weight, tags = _single(by_kind, batch.num_rows, place)
     return Chunk(
         indptr, indices, data, label, weight, reading.width, source, lines, tags, names, bad=bad, n_bad=len(bad)
     )
+
+
+def _single(
+    cells: dict[str, tuple[pa.Array, str]], n: int, place: _Place
+) -> tuple[np.ndarray, np.ndarray, list[str] | None]:
+    """Label, weight and tags, from columns (values and name, by what they mean), or what goes without them."""
+    label, weight, tags = np.full(n, math.nan), np.ones(n), None
+    if "label" in cells:
+        label = _labels(*cells["label"], place.reading, place.source)
+    if "weight" in cells:
+        weight = _doubles(*cells["weight"], place.source)
+    if "tag" in cells:
+        tags = ["" if value is None else str(value) for value in cells["tag"][0].to_pylist()]
+    return label, weight, tags
 
 
 def _feature(column: Column, values: pa.Array, source: str, row: int) -> Feature:

@@ -27,7 +27,7 @@ def _looks_like(line: bytes) -> bool:
     return all(b":" in word for word in words[1:]) and b"," not in words[0]
 
 
-def _lines(chunk: Chunk, names: SlotNames) -> list[str]:  # noqa: ARG001 - features are numbers here
+def _lines(chunk: Chunk, _names: SlotNames) -> list[str]:
     for bad, reason in (
         (np.isnan(chunk.label), "SVMlight needs a label on every line"),
         (chunk.weight != 1.0, "SVMlight has no place for a weight other than 1"),

@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 
 from gaussfold.engine.compiled import compiled
 from gaussfold.engine.simd.lane_memory import data_of, pointer
-from gaussfold.engine.simd.types import BaseContext, Context, Intrinsic, IRBuilder, Signature, Type, Value
+from gaussfold.engine.simd.types import BaseContext, Context, Intrinsic, IRBuilder, Pointer, Signature, Type, Value
 
 PADDING = 80
 LOOK_AHEAD = 8
@@ -110,6 +110,22 @@ def find_token_ends(buffer: np.ndarray, start: int, stop: int, ends: np.ndarray)
         n += found
     for place in range(n, n + LOOK_AHEAD):
         out[place] = stop
+
+
+@compiled
+def skip_blanks(text: Pointer, at: int) -> int:
+    """Where the next byte stands that is no blank (nor another control character), or the newline before it."""
+    while text[at] <= 32 and text[at] != 10:
+        at += 1
+    return at
+
+
+@compiled
+def line_end(text: Pointer, at: int) -> int:
+    """Where the next newline stands."""
+    while text[at] != 10:
+        at += 1
+    return at
 
 
 @compiled

@@ -72,6 +72,15 @@ def _scale(digits: np.uint64, power: int) -> float:
 
 
 @compiled
+def _value(digits: np.uint64, power: int) -> float:
+    """Digits times a power of ten: one operation where both are exact."""
+    if digits <= np.uint64(9007199254740992) and -22 <= power <= 22:
+        value = float(np.int64(digits))
+        return float(value / _EXACT[-power] if power < 0 else value * _EXACT[power])
+    return _scale(digits, power)
+
+
+@compiled
 def _is_sign(byte: int) -> bool:
     return byte == 43 or byte == 45
 
@@ -138,11 +147,7 @@ def parse_number(buffer: np.ndarray, start: int, stop: int) -> tuple[float, bool
         if not ok:
             return 0.0, False
         power += exponent
-    if digits <= np.uint64(9007199254740992) and -22 <= power <= 22:
-        value = float(np.int64(digits))
-        value = value / _EXACT[-power] if power < 0 else value * _EXACT[power]
-    else:
-        value = _scale(digits, power)
+    value = _value(digits, power)
     return (-value if negative else value), True
 
 

@@ -15,6 +15,7 @@ from gaussfold.engine.compiled import compiled
 from gaussfold.engine.simd.lane_memory import pointer
 from gaussfold.engine.simd.types import Pointer
 from gaussfold.engine.text import expected
+from gaussfold.engine.text.byte_scan import line_end
 from gaussfold.engine.text.csr_rows import LARGEST, check_label, check_value, close_plain, close_row, note_bad
 from gaussfold.engine.text.csv_fields import is_missing, next_field, trim
 from gaussfold.engine.text.murmur import murmur
@@ -208,9 +209,7 @@ def parse_csv(
         to.line[row] = line
         if wrong:
             stopped = note_bad(line, wrong, found, found_stop, settings.max_bad, scratch.bad, report)
-            while text[at] != _NEWLINE:  # resume on the next line, whatever quotes say: one may be missing
-                at += 1
-            at += 1
+            at = line_end(text, at) + 1  # resume there, whatever quotes say: one may be missing
             to.report[LINES] += 1
             if stopped:
                 break

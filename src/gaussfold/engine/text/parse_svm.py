@@ -12,6 +12,7 @@ from gaussfold.engine.compiled import compiled
 from gaussfold.engine.simd.lane_memory import pointer
 from gaussfold.engine.simd.types import Pointer
 from gaussfold.engine.text import expected
+from gaussfold.engine.text.byte_scan import line_end, skip_blanks
 from gaussfold.engine.text.csr_rows import check_label, check_value, close_plain, close_row, note_bad
 from gaussfold.engine.text.murmur import murmur
 from gaussfold.engine.text.numbers import scan_number
@@ -44,6 +45,7 @@ def _index(text: Pointer, begin: int) -> tuple[int, int, int]:
     return _QID, at, 0 if is_qid else expected.INDEX
 
 
+# A few branches more than ten: one feature after the other, and whatever is wrong with one ends the line.
 @compiled
 def _line(
     text: Pointer, start: int, row: int, first: int, settings: RowSettings, to: RowMemory
@@ -59,8 +61,7 @@ def _line(
         return 0, expected.LABEL, start, at
     count = 0
     while True:
-        while text[at] <= 32 and text[at] != _NEWLINE:
-            at += 1
+        at = skip_blanks(text, at)
         if text[at] == _NEWLINE or text[at] == _HASH:
             return count, 0, at, at
         begin = at
@@ -95,8 +96,7 @@ def parse_svmlight(
     while at < stop:
         begin = at
         stopped = False
-        while text[at] <= 32 and text[at] != _NEWLINE:
-            at += 1
+        at = skip_blanks(text, at)
         if text[at] != _NEWLINE and text[at] != _HASH:
             row, first = to.report[ROWS], to.report[ENTRIES]
             count, wrong, found, at = _line(text, at, row, first, settings, to)
@@ -108,9 +108,7 @@ def parse_svmlight(
             elif not close_row(count, 1, options, rows, scratch, report):
                 at = begin
                 break
-        while text[at] != _NEWLINE:
-            at += 1
-        at += 1
+        at = line_end(text, at) + 1
         to.report[LINES] += 1
         if stopped:
             break

@@ -13,7 +13,7 @@ from gaussfold.engine.compiled import compiled
 from gaussfold.engine.simd.lane_memory import offset, pointer
 from gaussfold.engine.simd.types import Pointer
 from gaussfold.engine.text import expected
-from gaussfold.engine.text.byte_scan import find_token_ends
+from gaussfold.engine.text.byte_scan import find_token_ends, line_end, skip_blanks
 from gaussfold.engine.text.csr_rows import LARGEST, check_label, check_value, close_plain, close_row, note_bad
 from gaussfold.engine.text.feature_hash import hash_name, is_digit, take_numbered
 from gaussfold.engine.text.murmur import murmur, murmur_short
@@ -48,8 +48,7 @@ def _any_head(text: Pointer, start: int, row: int, kind: int, to: RowMemory) -> 
     at = start
     n_numbers = 0
     while True:
-        while text[at] <= 32 and text[at] != _NEWLINE:
-            at += 1
+        at = skip_blanks(text, at)
         if text[at] == _BAR:
             return at, 0, 0, 0
         begin = at
@@ -184,6 +183,7 @@ def _without_bar(text: Pointer, at: int) -> int:
     return at if text[at] == _NEWLINE else -1
 
 
+# A few branches more than ten: what is wrong with a line must be told before the next one is begun.
 @compiled
 def parse_vw(buffer: np.ndarray, stop: int, options: Options, rows: Rows, scratch: Scratch, report: np.ndarray) -> None:
     """Parse lines from ``report[POSITION]`` to ``stop``; a bad one too many sets ``STOPPED``."""
@@ -196,9 +196,8 @@ def parse_vw(buffer: np.ndarray, stop: int, options: Options, rows: Rows, scratc
     t = 0  # ends[t] is the first end from ``at`` on, whenever a line begins
     while at < stop:
         begin = at
-        while text[at] <= _BLANK and text[at] != _NEWLINE:
-            at += 1
-            t += 1
+        at = skip_blanks(text, at)
+        t += at - begin  # a blank is an end
         if text[at] != _NEWLINE:
             row, first, line = to.report[ROWS], to.report[ENTRIES], to.report[LINES] + 1
             count, n_groups = 0, 0
@@ -216,8 +215,7 @@ def parse_vw(buffer: np.ndarray, stop: int, options: Options, rows: Rows, scratc
                 if end >= 0:  # then whatever seemed wrong with label or weight is beside the point
                     wrong, found, found_stop = expected.BAR, at, end
                 stopped = note_bad(line, wrong, found, found_stop, settings.max_bad, scratch.bad, report)
-                while text[found_stop] != _NEWLINE:
-                    found_stop += 1
+                found_stop = line_end(text, found_stop)
                 while ends[t] < found_stop:
                     t += 1
                 if stopped:
