@@ -64,7 +64,8 @@ def _convert_tables(inputs: Inputs, out: str, target: Format) -> None:
                 found = format_of(name, inputs.reading, source)
                 if found.open_table is None:
                     what = f"{found.name} has no columns, so it cannot become {target.name}"
-                    msg = f"{name}: {what}; --to vw or svmlight can"
+                    others = " or ".join(name for name in formats.names() if formats.find(name).writer is not None)
+                    msg = f"{name}: {what}; --to {others} can"
                     raise Failure(msg, USAGE)
                 table = found.open_table(source, inputs.reading, inputs.roles)
                 if first is None:

@@ -7,8 +7,6 @@ are dropped, and then the last bit may differ.
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 import numpy as np
 
 from gaussfold.engine.compiled import compiled
@@ -17,17 +15,18 @@ _LOWEST, _HIGHEST = -360, 310
 
 
 def _power_table() -> tuple[np.ndarray, np.ndarray]:
-    """10^k = (high + low) 2^e with 1 <= high < 2: rows (high, low), and e."""
+    """10^k = (high + low) 2^e with 1 <= high < 2: rows (high, low), and e. Python divides whole numbers exactly."""
     parts = np.empty((_HIGHEST - _LOWEST + 1, 2))
     exponents = np.empty(len(parts), np.int64)
     for row, k in enumerate(range(_LOWEST, _HIGHEST + 1)):
-        power = Fraction(10) ** k
-        e = power.numerator.bit_length() - power.denominator.bit_length()
-        scaled = power / Fraction(2) ** e
-        if scaled < 1:
-            scaled, e = scaled * 2, e - 1
-        high = float(scaled)
-        parts[row] = high, float(scaled - Fraction(high))
+        over, under = 10 ** max(k, 0), 10 ** max(-k, 0)
+        e = over.bit_length() - under.bit_length()
+        if over << max(-e, 0) < under << max(e, 0):
+            e -= 1
+        over, under = over << max(-e, 0), under << max(e, 0)
+        high = over / under
+        rest = (over << 52) - int(high * 2.0**52) * under
+        parts[row] = high, rest / (under << 52)
         exponents[row] = e
     return parts, exponents
 
