@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numba import njit
 
-from gaussfold.beliefs.diagonal.cellular import Rows
+from gaussfold.rows import Rows
 from gaussfold.types import Array
 
 
@@ -25,7 +25,7 @@ class AdaGrad:
     def learn(self, rows: Rows, y: Array) -> Array:
         """Predict, then learn, row by row; returns the log losses."""
         loss = np.empty(y.size)
-        _adagrad(*rows, y, self.weights, self.squares, self.rate, self.power, loss)
+        _adagrad(rows.indptr, rows.indices, rows.data, y, self.weights, self.squares, self.rate, self.power, loss)
         return loss
 
 

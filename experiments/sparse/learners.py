@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,10 +14,9 @@ from experiments.sparse.baselines import AdaGrad
 from experiments.sparse.sampled_vb import SampledVB
 from experiments.style import BLACK, BLUE, GREEN, GREY, LIGHT, ORANGE, PURPLE, SKY, VERMILION, YELLOW
 from gaussfold.beliefs import Joint, Marginal
-from gaussfold.beliefs.diagonal.cellular import Rows
 from gaussfold.dynamics import Forgetting
-from gaussfold.folding import recipe_of
 from gaussfold.likelihoods import Bernoulli
+from gaussfold.rows import Rows
 from gaussfold.types import Array
 
 
@@ -34,12 +33,12 @@ class Belief:
 
     def __init__(self, belief: Any, rule: str, at: str = "posterior", forgetting: float = 1.0) -> None:
         self.belief = belief
-        self.program = recipe_of(Bernoulli("logit", "probit"), rule, at).program
+        self.likelihood, self.rule, self.at = Bernoulli("logit", "probit"), rule, at
         self.dynamics = Forgetting(forgetting, belief.copy()) if forgetting < 1.0 else None
 
     def learn(self, rows: Rows, y: Array) -> Array:
         """Return the log losses before learning."""
-        trace = self.belief.absorb_rows(rows, y, np.ones(y.size), self.program, self.dynamics)
+        trace = gf.fold(self.belief, self.likelihood, rows, y, self.rule, self.at, dynamics=self.dynamics)
         return -np.asarray(trace.log_predictive)
 
 
@@ -48,12 +47,11 @@ class ClosedFormADF:
 
     def __init__(self, dim: int, std: float) -> None:
         self.belief = gf.DiagonalGaussian.isotropic(dim, std, coupling="joint")
-        self.program = recipe_of(Bernoulli("probit"), "ep", "prior").program
 
     def learn(self, rows: Rows, y: Array) -> Array:
         """Return the log losses before learning."""
-        scaled = rows._replace(data=math.sqrt(math.pi / 8.0) * rows.data)
-        return -np.asarray(self.belief.absorb_rows(scaled, y, np.ones(y.size), self.program).log_predictive)
+        scaled = replace(rows, data=math.sqrt(math.pi / 8.0) * rows.data)
+        return -np.asarray(gf.fold(self.belief, Bernoulli("probit"), scaled, y, "ep", "prior").log_predictive)
 
 
 @dataclass(frozen=True)

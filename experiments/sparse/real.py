@@ -12,9 +12,9 @@ from sklearn.utils import murmurhash3_32
 
 from experiments.registry import ORACLES, Context
 from experiments.sparse.learners import GRIDS, METHODS, PRIOR
-from gaussfold.beliefs.diagonal.cellular import Rows
 from gaussfold.data.readers import Stream
 from gaussfold.data.reading import Reading
+from gaussfold.rows import Rows
 from gaussfold.types import Array
 
 FOLDER = ORACLES.parent / "data"
@@ -35,7 +35,7 @@ def panel(context: Context) -> dict[str, Any] | None:
 
 def _score(context: Context, title: str, rows: Rows, y: Array) -> dict[str, Any]:
     best: dict[str, Any] = {}
-    dim = int(rows.indices.max()) + 1
+    dim = rows.width
     for name in context.track(NAMES, title):
         tried = [
             (float(METHODS[name].make(dim, *setting.values()).learn(rows, y).mean()), k, setting)
@@ -87,7 +87,7 @@ def criteo(path: Path = FOLDER / "criteo-8000.csv") -> tuple[Rows, Array]:
             indices.append(murmurhash3_32(f"{column}={text}", positive=True) % 2**BITS)
         indices.append(0)
         indptr.append(len(indices))
-    return Rows(np.array(indptr), np.array(indices), np.ones(len(indices))), np.array(labels)
+    return Rows(np.array(indptr), np.array(indices), np.ones(len(indices)), max(indices) + 1), np.array(labels)
 
 
 def table(name: str) -> tuple[Rows, Array]:
@@ -95,10 +95,8 @@ def table(name: str) -> tuple[Rows, Array]:
     chunks = list(Stream(FOLDER / name, Reading(bits=10), copy=True))
     starts = np.cumsum([0, *(chunk.data.size for chunk in chunks)])
     indptr = np.concatenate([[0], *(chunk.indptr[1:] + start for chunk, start in zip(chunks, starts, strict=False))])
-    return (
-        Rows(indptr, np.concatenate([c.indices for c in chunks]), np.concatenate([c.data for c in chunks])),
-        np.concatenate([c.label for c in chunks]),
-    )
+    indices, data = (np.concatenate([getattr(c, part) for c in chunks]) for part in ("indices", "data"))
+    return Rows(indptr, indices, data, int(indices.max()) + 1), np.concatenate([c.label for c in chunks])
 
 
 DATA = {

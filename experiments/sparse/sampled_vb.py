@@ -14,8 +14,8 @@ import numpy as np
 from numba import njit
 
 from experiments.sparse.baselines import log_loss
-from gaussfold.beliefs.diagonal.cellular import Rows
 from gaussfold.engine.scalar.exponential import exp_nonpositive
+from gaussfold.rows import Rows
 from gaussfold.types import Array
 
 POOL = 1 << 15
@@ -51,7 +51,20 @@ class SampledVB:
         pool, sums = self.drawn or _pool(_balanced(self.rng, max(POOL, 2 * self.samples)), self.samples)
         places = self.rng.integers(0, pool.size - self.samples + 1, size=rows.data.size)
         loss = np.empty(y.size)
-        _learn(*rows, y, self.mean, self.std, pool, sums, places, self.samples, self.narrow, loss)
+        _learn(
+            rows.indptr,
+            rows.indices,
+            rows.data,
+            y,
+            self.mean,
+            self.std,
+            pool,
+            sums,
+            places,
+            self.samples,
+            self.narrow,
+            loss,
+        )
         return loss
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from gaussfold.beliefs.diagonal.cellular import Rows
+from gaussfold.rows import Rows
 from gaussfold.types import Array
 
 CHUNK = 50_000
@@ -63,7 +63,8 @@ class Stream:
             full = np.diff(indptr) > 0
             score[full] = np.add.reduceat(data * theta[indices], indptr[:-1][full])
             y = (labels.random(size) < 1.0 / (1.0 + np.exp(-score))).astype(np.float64)
-            yield Chunk(Rows(indptr, indices, data), y, np.logaddexp(0.0, np.where(y > 0.5, -score, score)))
+            loss = np.logaddexp(0.0, np.where(y > 0.5, -score, score))
+            yield Chunk(Rows(indptr, indices, data, self.dim), y, loss)
 
 
 def _bernoulli(stream: Stream, n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

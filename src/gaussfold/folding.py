@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from gaussfold.beliefs.trace import RowError, Trace
-from gaussfold.observations import check
-from gaussfold.protocols import Likelihood
+from gaussfold.beliefs.trace import RowError, Trace, learn_before_failure
+from gaussfold.dynamics import Dynamics
+from gaussfold.observations import Observations, check
+from gaussfold.protocols import Belief, Foldable, Likelihood
+from gaussfold.rows import dense_rows
 from gaussfold.rules import check_defined, resolve, resolve_at
 from gaussfold.rules.at import At
 from gaussfold.rules.catalogue import AnyRule
@@ -18,6 +20,7 @@ from gaussfold.types import Array, ArrayLike, Moments, Program
 
 FoldResult = Trace
 """Per row, *before* learning it: ``mean`` and ``variance`` of f = x'θ and ``log_predictive``; and the sites."""
+_DOUBLE = np.dtype(np.float64)
 
 
 class Recipe(NamedTuple):
@@ -39,7 +42,7 @@ def recipe_of(likelihood: Likelihood, rule: str | AnyRule, at: str | At) -> Reci
 
 
 def fold(
-    belief: Any,
+    belief: Belief,
     likelihood: Likelihood,
     X: ArrayLike,
     y: ArrayLike,
@@ -47,8 +50,9 @@ def fold(
     at: str | At = "posterior",
     *,
     sample_weight: ArrayLike | None = None,
-    dynamics: Any = None,
+    dynamics: Dynamics | None = None,
     block_size: int | None = None,
+    whole: bool = True,
 ) -> FoldResult:
     """Fold rows into a belief, in order, each seen once; the belief is updated in place, whole or not at all.
 
@@ -62,7 +66,8 @@ def fold(
     likelihood
         From :mod:`gaussfold.likelihoods`, or your own subclass of ``likelihoods.ScalarLikelihood`` (Python, slower).
     X, y
-        Rows (array or sparse matrix) and labels. A NaN label means: predict, don't learn.
+        Rows (array, sparse matrix, or :class:`gaussfold.rows.Rows` as the readers make them) and labels. A NaN label
+        means: predict, don't learn.
     rule
         "newton", "taylor", "vi", "ep", "pl", "quadratic", or an object such as ``rules.EP(alpha=0.5)``.
     at
@@ -73,6 +78,9 @@ def fold(
         :class:`gaussfold.dynamics.Forgetting` or :class:`gaussfold.dynamics.RandomWalk`; ticks before each learned row.
     block_size
         Rows absorbed per matrix product; any value gives the same numbers up to rounding.
+    whole
+        Whether a row that cannot be learned undoes the call. If not, the rows before it stay learned and the error,
+        a ``RowError``, has their trace: for streams that must not wait, and need not keep what they overwrite.
 
     Examples
     --------
@@ -84,58 +92,76 @@ def fold(
     >>> print(belief.mean, belief.cov, result.variance)
     [0.5] [[0.33333333]] [1. 0.5]
     """
-    recipe = recipe_of(likelihood, rule, at)  # type: ignore[arg-type]
-    if recipe.program is not None and sample_weight is None and dynamics is None and _is_row(X, y):
-        quick: FoldResult | None = _absorb_row(belief, X, y, recipe)
+    check_belief(belief)
+    recipe = recipe_of(likelihood, rule, at)  # type: ignore[arg-type]  # the cache wants Hashable: an unhashable one says so
+    if recipe.program is not None and sample_weight is None and dynamics is None and _is_row(X, y, belief.dim):
+        quick = belief.absorb_row(np.ascontiguousarray(X), float(y[0]), recipe.program)
         if quick is not None:
             return quick
-    rows, labels, weight = check(likelihood, X, y, belief.dim, sample_weight)
-    if recipe.program is None:
-        return _fold_in_python(belief, recipe, rows, labels, weight, dynamics)
-    trace: FoldResult = belief.absorb_stream(
-        rows, labels, weight, recipe.program, dynamics=dynamics, block_size=block_size
-    )
-    return trace
+    data = check(likelihood, X, y, belief.dim, sample_weight)
+    if recipe.program is not None:
+        return belief.absorb_stream(data, recipe.program, dynamics=dynamics, block_size=block_size, whole=whole)
+
+    def learn(part: Observations) -> FoldResult:
+        return _fold_in_python(belief, recipe, part, dynamics)
+
+    return learn(data) if whole else learn_before_failure(learn, data)
 
 
-def _is_row(X: Any, y: Any) -> bool:
+def check_belief(belief: object) -> None:
+    """Refuse what data cannot be folded into."""
+    if not _is_foldable(type(belief)):  # type: ignore[arg-type]  # mypy takes a type's hash for its instances'
+        msg = (
+            f"belief: data cannot be folded into a {type(belief).__name__}; use LowRankGaussian (low rank in the "
+            "precision), DenseGaussian, DiagonalGaussian or DiagonalMixture"
+        )
+        raise ValueError(msg)
+
+
+@lru_cache
+def _is_foldable(kind: type) -> bool:
+    """Cached: going through a protocol's methods takes as long as a row."""
+    return issubclass(kind, Foldable)
+
+
+def _is_row(X: ArrayLike, y: ArrayLike, dim: int) -> bool:
     """One row that needs no conversion: the case where checks in Python would cost more than the update."""
     return (
         type(X) is np.ndarray
         and type(y) is np.ndarray
-        and X.dtype == np.float64
-        and X.ndim == 2
-        and X.shape[0] == 1
+        and X.dtype == _DOUBLE
+        and X.shape == (1, dim)
         and y.shape == (1,)
         and y.dtype.kind in "fiub"
     )
 
 
-def _absorb_row(belief: Any, X: Any, y: Any, recipe: Recipe) -> FoldResult | None:
-    absorb_row = getattr(belief, "absorb_row", None)
-    if absorb_row is None or X.shape[1] != belief.dim:
-        return None
-    trace: FoldResult | None = absorb_row(np.ascontiguousarray(X), float(y[0]), recipe.program)
-    return trace
-
-
-def _fold_in_python(belief: Any, recipe: Recipe, rows: Any, labels: Array, weight: Array, dynamics: Any) -> FoldResult:
+def _fold_in_python(belief: Belief, recipe: Recipe, data: Observations, dynamics: Dynamics | None) -> FoldResult:
     """The fold as DESIGN §1 tells it, row by row: for likelihoods written in Python."""
     worked = belief.copy()
-    trace = Trace.empty(labels.size)
-    for i, (y, w) in enumerate(zip(labels, weight, strict=True)):
-        learn = not np.isnan(y) and w > 0.0
-        if learn and dynamics is not None:
-            dynamics.tick(worked)
-        x = np.asarray(rows[i].toarray().ravel() if hasattr(rows, "toarray") else rows[i])
-        mean, variance = worked.marginal(x[None])
-        trace.mean[i], trace.variance[i] = mean[0], variance[0]
-        trace.log_predictive[i] = recipe.likelihood.log_predictive(y, Moments(mean[0], variance[0]))
-        if learn and variance[0] > 0.0:
-            site = visit(recipe.rule, recipe.at, recipe.likelihood, y, w, float(mean[0]), float(variance[0]))
-            if not np.isfinite(site).all():
-                raise RowError(i)
-            worked.absorb(x, *site)
-            trace.site_precision[i], trace.site_shift[i] = site
+    trace = Trace.empty(data.y.size)
+    for i, (y, w) in enumerate(zip(data.y, data.weight, strict=True)):
+        x = dense_rows(data.X[i : i + 1])[0]
+        if not _visit(worked, recipe, x, float(y), float(w), dynamics, trace.rows(i, i + 1)):
+            raise RowError(i)
     belief.become(worked)
     return trace
+
+
+def _visit(
+    belief: Belief, recipe: Recipe, x: Array, y: float, w: float, dynamics: Dynamics | None, trace: Trace
+) -> bool:
+    """One row, and a trace of one row: time passes, marginal, site, absorb; False if the site is not finite."""
+    learn = not np.isnan(y) and w > 0.0
+    if learn and dynamics is not None:
+        dynamics.tick(belief)
+    mean, variance = belief.marginal(x[None])
+    trace.mean[:], trace.variance[:] = mean, variance
+    trace.log_predictive[:] = recipe.likelihood.log_predictive(y, Moments(mean[0], variance[0]))
+    if learn and variance[0] > 0.0:
+        site = visit(recipe.rule, recipe.at, recipe.likelihood, y, w, float(mean[0]), float(variance[0]))
+        if not np.isfinite(site).all():
+            return False
+        belief.absorb(x, *site)
+        trace.site_precision[0], trace.site_shift[0] = site
+    return True

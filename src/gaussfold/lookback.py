@@ -11,7 +11,8 @@ Looks happen in pages at fixed positions of the stream, so the posterior does no
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +20,8 @@ from gaussfold.beliefs.trace import Trace
 from gaussfold.checks import whole
 from gaussfold.folding import FoldResult, fold
 from gaussfold.observations import check
-from gaussfold.protocols import Likelihood
+from gaussfold.protocols import Belief, Likelihood
+from gaussfold.rows import dense_rows
 from gaussfold.rules.at import At
 from gaussfold.rules.catalogue import AnyRule
 from gaussfold.sweeping import sweep
@@ -29,7 +31,7 @@ PAGE = 32
 
 
 class _Page(NamedTuple):
-    X: Any
+    X: Array
     y: Array
     weight: Array
     sites: Trace
@@ -51,6 +53,8 @@ class Lookback:
     ----------
     rows
         How many rows to keep; about twice the number of parameters is a good start.
+    pages
+        Rows kept already, of another memory.
 
     Examples
     --------
@@ -63,16 +67,16 @@ class Lookback:
     72
     """
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, rows: int, pages: Iterable[_Page] = ()) -> None:
         self.rows = whole("second_look", rows, remedy="so many rows are kept; 0, in an estimator, turns it off")
-        self._pages: deque[_Page] = deque()
+        self._pages: deque[_Page] = deque(pages)
 
     def __len__(self) -> int:
         return sum(page.y.size for page in self._pages)
 
     def fold(
         self,
-        belief: Any,
+        belief: Belief,
         likelihood: Likelihood,
         X: ArrayLike,
         y: ArrayLike,
@@ -86,20 +90,18 @@ class Lookback:
 
         Whole or not at all: on an error the belief and this memory are as before.
         """
-        rows, labels, weight = check(likelihood, X, y, belief.dim, sample_weight)
+        data = check(likelihood, X, y, belief.dim, sample_weight)
         worked, pages = belief.copy(), self._pages.copy()
         traces = []
         start = 0
-        while start < labels.size:
+        while start < data.y.size:
             open_page = pages[-1] if pages and pages[-1].y.size < PAGE else None
             room = PAGE - (open_page.y.size if open_page else 0)
-            part = slice(start, start + room)
-            page = _Page(dense(rows[part]), labels[part], weight[part], Trace.empty(0))
-            trace = fold(
-                worked, likelihood, page.X, page.y, rule, at, sample_weight=page.weight, block_size=block_size
-            )  # fmt: skip
+            rows, labels, weight = data.part(slice(start, start + room))
+            rows = dense_rows(rows).copy()  # not to keep a whole chunk alive
+            trace = fold(worked, likelihood, rows, labels, rule, at, sample_weight=weight, block_size=block_size)
             traces.append(trace)
-            page = page._replace(sites=trace)
+            page = _Page(rows, labels, weight, trace)
             if open_page:
                 pages[-1] = open_page.join(page)
             else:
@@ -115,9 +117,7 @@ class Lookback:
 
     def copy(self) -> Lookback:
         """An independent memory with the same rows (pages are never changed, so they are shared)."""
-        twin = Lookback(self.rows)
-        twin._pages = self._pages.copy()
-        return twin
+        return Lookback(self.rows, self._pages)
 
     def state(self) -> dict[str, np.ndarray]:
         """Named arrays that hold everything; see :meth:`from_state`."""
@@ -136,16 +136,9 @@ class Lookback:
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray]) -> Lookback:
         """The memory of :meth:`state`, bit for bit."""
-        memory = cls(int(arrays["rows"][0]))
-        stop = 0
+        pages, stop = [], 0
         for size in arrays["sizes"]:
             start, stop = stop, stop + int(size)
             sites = Trace(*np.ascontiguousarray(arrays["sites"][:, start:stop]))
-            page = _Page(arrays["X"][start:stop], arrays["y"][start:stop], arrays["weight"][start:stop], sites)
-            memory._pages.append(page)
-        return memory
-
-
-def dense(rows: Any) -> Array:
-    """Rows as a plain array of their own (a page must not keep a whole chunk alive)."""
-    return np.array(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=float)
+            pages.append(_Page(arrays["X"][start:stop], arrays["y"][start:stop], arrays["weight"][start:stop], sites))
+        return cls(int(arrays["rows"][0]), pages)

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import scipy
 
-from gaussfold import checks
 from gaussfold.protocols import Likelihood
+from gaussfold.rows import AnyRows, Rows, as_rows, check_finite
 from gaussfold.types import Array, ArrayLike
 
 
 class Observations(NamedTuple):
     """Rows, labels and weights that passed the checks."""
 
-    X: Any
+    X: AnyRows
     y: Array
     weight: Array
+
+    def part(self, chosen: slice | np.ndarray) -> Observations:
+        """Some of them, by a slice or a mask."""
+        return Observations(self.X[chosen], self.y[chosen], self.weight[chosen])
+
+    @property
+    def learned(self) -> np.ndarray:
+        """Which rows say something: label not missing, weight not zero."""
+        return ~np.isnan(self.y) & (self.weight > 0.0)
 
 
 def check(
@@ -30,7 +38,7 @@ def check(
     likelihood
         Its ``check_labels`` decides which labels are allowed. NaN always is.
     X
-        Array or sparse matrix of shape (n, dim), finite.
+        Array or sparse matrix of shape (n, dim), finite; or :class:`gaussfold.rows.Rows`, which are already.
     y
         Labels, shape (n,).
     dim
@@ -38,41 +46,32 @@ def check(
     sample_weight
         Power of each row's likelihood: finite, not negative; ``None`` is all ones.
     """
-    rows = scipy.sparse.csr_matrix(X, dtype=float) if scipy.sparse.issparse(X) else np.asarray(X, dtype=float)
-    checks.columns("X", rows, dim)
-    _check_finite(rows)
+    rows = as_rows(X, dim)
+    if not isinstance(X, Rows):
+        check_finite(rows)
     labels = _column(y, "y", rows.shape[0])
     likelihood.check_labels(labels)
+    return Observations(rows, labels, check_weight(sample_weight, rows.shape[0]))
+
+
+def check_weight(sample_weight: ArrayLike | None, n: int) -> Array:
+    """One finite weight >= 0 for each of n rows; ``None`` is all ones."""
     if sample_weight is None:
-        return Observations(rows, labels, np.ones(rows.shape[0]))
-    weight = _column(sample_weight, "sample_weight", rows.shape[0])
-    bad = ~((weight >= 0.0) & (weight < np.inf))
-    if bad.any():
-        row = int(np.argmax(bad))
+        return np.ones(n)
+    weight = _column(sample_weight, "sample_weight", n)
+    if not (weight.min(initial=0.0) >= 0.0 and weight.max(initial=0.0) < np.inf):  # so that NaN fails
+        row = int(np.argmin((weight >= 0.0) & (weight < np.inf)))
         msg = f"sample_weight: row {row} is {weight[row]}; finite numbers >= 0 are allowed, 0 learns nothing"
         raise ValueError(msg)
-    return Observations(rows, labels, weight)
+    return weight
 
 
 def observe(
     likelihood: Likelihood, X: ArrayLike, y: ArrayLike, dim: int, sample_weight: ArrayLike | None = None
 ) -> Observations:
     """As :func:`check`, keeping only the rows that say something: label not missing, weight not zero."""
-    rows, labels, weight = check(likelihood, X, y, dim, sample_weight)
-    keep = ~np.isnan(labels) & (weight > 0.0)
-    return Observations(rows[keep], labels[keep], weight[keep])
-
-
-def _check_finite(rows: Any) -> None:
-    values = rows.data if scipy.sparse.issparse(rows) else rows
-    if not np.isfinite(values).all():
-        dense = rows.tocoo() if scipy.sparse.issparse(rows) else rows
-        if scipy.sparse.issparse(rows):
-            row = int(dense.row[~np.isfinite(dense.data)].min())
-        else:
-            row = int(np.argmax(~np.isfinite(dense).all(axis=1)))
-        msg = f"X: row {row} has NaN or infinity; finite numbers are allowed, so impute or drop it"
-        raise ValueError(msg)
+    data = check(likelihood, X, y, dim, sample_weight)
+    return data.part(data.learned)
 
 
 def _column(values: ArrayLike, name: str, n: int) -> Array:

@@ -2,23 +2,32 @@
 
 A fourth noun, ``at``, is a name: "prior", "posterior" or "extragradient". Classes need not inherit
 from these protocols; having the methods is enough.
+
+What we know can be read (:class:`Distribution`, and :class:`Gaussian` if it is one), folded into (:class:`Belief`), or
+both: a ``FactorGaussian`` is a Gaussian that no data can be folded into, a ``DiagonalMixture`` a belief that is no
+Gaussian, and the others are both.
 """
 
 from __future__ import annotations
 
-from typing import Protocol, Self, runtime_checkable
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from gaussfold.types import Array, ArrayLike, Moments, Record, Site
+from gaussfold.types import Array, ArrayLike, Moments, Program, Record, Site
+
+if TYPE_CHECKING:
+    from gaussfold.beliefs.trace import Trace
+    from gaussfold.dynamics import Dynamics
+    from gaussfold.observations import Observations
 
 
 @runtime_checkable
-class Belief(Protocol):
-    """What we know: a Gaussian over the parameters θ, whatever the shape of its covariance.
+class Distribution(Protocol):
+    """What can be read off anything we know: a distribution of the parameters θ, Gaussian or a mixture of such.
 
-    A belief is mutable: folding data in changes it in place. It never sees a likelihood or a rule,
-    only the Gaussian sites these agree on. Variances are variances, never standard deviations.
+    Variances are variances, never standard deviations.
     """
 
     @property
@@ -47,16 +56,8 @@ class Belief(Protocol):
         """Normalised log density at each row of theta."""
         ...
 
-    def kl(self, other: Self) -> float:
-        """Kullback-Leibler divergence KL(self || other), in nats."""
-        ...
-
-    def to_dense(self) -> Belief:
-        """Return the same Gaussian with its covariance written out."""
-        ...
-
     def copy(self) -> Self:
-        """Return a belief that shares no memory with this one."""
+        """Return a twin that shares no memory with this one."""
         ...
 
     def state(self) -> dict[str, np.ndarray]:
@@ -65,8 +66,85 @@ class Belief(Protocol):
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Self:
-        """Rebuild, bit for bit, the belief whose ``state`` this is."""
+        """Rebuild, bit for bit, what this is the ``state`` of."""
         ...
+
+
+@runtime_checkable
+class Gaussian(Distribution, Protocol):
+    """What a Gaussian knows besides, whatever the shape of its covariance."""
+
+    def entropy(self) -> float:
+        """Differential entropy, in nats."""
+        ...
+
+    def kl(self, other: Self) -> float:
+        """Kullback-Leibler divergence KL(self || other), in nats."""
+        ...
+
+    def to_dense(self) -> Gaussian:
+        """Return the same Gaussian with its covariance written out."""
+        ...
+
+    @classmethod
+    def combine(cls, prior: Self, shards: Iterable[Self]) -> Gaussian:
+        """Prior × Π (shard / prior): what one pass over all shards' data would know."""
+        ...
+
+
+@runtime_checkable
+class Foldable(Protocol):
+    """What data can be folded into: :func:`gaussfold.fold` changes it in place, whole or not at all.
+
+    It never sees a likelihood or a rule, only the Gaussian sites these agree on: one by one (:meth:`absorb`), or as a
+    program that its compiled loop runs and that is opaque to it (:meth:`absorb_row`, :meth:`absorb_stream`). Methods
+    only, so that a type can be asked whether it has them: asking an object for its properties would compute them.
+    """
+
+    def absorb(self, x: Array, precision: float, shift: float) -> None:
+        """Multiply by one site exp(shift·f - ½·precision·f²), f = x'θ; x a dense row."""
+        ...
+
+    def absorb_row(self, row: Array, y: float, program: Program) -> Trace | None:
+        """Visit one C-contiguous float64 row (1, dim), unchecked, where there is a quicker way than a stream of one.
+
+        None, and nothing has changed, where there is none or the row or the label is not fit to learn from.
+        """
+        ...
+
+    def absorb_stream(
+        self,
+        data: Observations,
+        program: Program,
+        *,
+        dynamics: Dynamics | None = None,
+        sites: Trace | None = None,
+        block_size: int | None = None,
+        whole: bool = True,
+    ) -> Trace:
+        """Visit checked rows in order, each once: marginal, site, absorb; returns what was met and made.
+
+        ``sites`` of an earlier pass are taken out row by row before they are made anew. On an error nothing has changed
+        if ``whole``; else the rows before the one that failed stay learned (``RowError.trace``).
+        """
+        ...
+
+    def relax(self, factor: float, prior: Self) -> None:
+        """Natural parameters become factor × their own + (1 - factor) × those of the prior."""
+        ...
+
+    def diffuse(self, variance: float) -> None:
+        """Add ``variance`` to every parameter's, independently."""
+        ...
+
+    def become(self, other: Self) -> None:
+        """Take over another belief's numbers; the other must not be used any more."""
+        ...
+
+
+@runtime_checkable
+class Belief(Distribution, Foldable, Protocol):
+    """What we know and go on learning: it can be read, and folded into."""
 
 
 @runtime_checkable

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gaussfold.checks import whole
-from gaussfold.folding import FoldResult, recipe_of
+from gaussfold.folding import FoldResult, check_belief, recipe_of
 from gaussfold.observations import check
-from gaussfold.protocols import Likelihood
+from gaussfold.protocols import Belief, Likelihood
 from gaussfold.rules.at import At
 from gaussfold.rules.catalogue import AnyRule
 from gaussfold.types import ArrayLike
 
 
 def sweep(
-    belief: Any,
+    belief: Belief,
     likelihood: Likelihood,
     X: ArrayLike,
     y: ArrayLike,
@@ -45,21 +43,22 @@ def sweep(
     -------
     The marginals *without* each row's own site (leave-one-out, as far as the sites go), and the new sites.
     """
-    recipe = recipe_of(likelihood, rule, at)  # type: ignore[arg-type]
+    check_belief(belief)
+    recipe = recipe_of(likelihood, rule, at)  # type: ignore[arg-type]  # the cache wants Hashable: an unhashable one says so
     if recipe.program is None:
         msg = f"likelihood={likelihood!r} has no compiled kernel; sweeps take the families of gaussfold.likelihoods"
         raise ValueError(msg)
     whole("n_sweeps", n_sweeps, least=0)
-    rows, labels, weight = check(likelihood, X, y, belief.dim, sample_weight)
-    if sites.site_precision.size != labels.size:
+    data = check(likelihood, X, y, belief.dim, sample_weight)
+    if sites.site_precision.size != data.y.size:
         msg = (
-            f"sites: {sites.site_precision.size} of them for {labels.size} rows; pass what the fold over them returned"
+            f"sites: {sites.site_precision.size} of them for {data.y.size} rows; pass what the fold over them returned"
         )
         raise ValueError(msg)
     for _ in range(n_sweeps):
         before = sites.site_precision
-        sites = belief.absorb_stream(rows, labels, weight, recipe.program, sites=sites, block_size=block_size)
-        moved = np.abs(sites.site_precision - before).max(initial=0.0)
-        if moved <= tolerance * np.abs(sites.site_precision).max(initial=0.0):
+        sites = belief.absorb_stream(data, recipe.program, sites=sites, block_size=block_size)
+        change = np.abs(sites.site_precision - before).max(initial=0.0)
+        if change <= tolerance * np.abs(sites.site_precision).max(initial=0.0):
             break
     return sites

@@ -5,10 +5,11 @@ import pytest
 
 import gaussfold as gf
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
-from gaussfold.beliefs.diagonal.rows import sparse_rows
 from gaussfold.beliefs.trace import RowError
 from gaussfold.folding import recipe_of
 from gaussfold.likelihoods import Bernoulli
+from gaussfold.observations import Observations
+from gaussfold.rows import sparse_rows
 from tests.beliefs.sparse_streams import dicts, draw
 from tests.reference import diagonal as paper
 
@@ -86,14 +87,14 @@ def test_rows_before_one_that_fails_may_stay_learned(make):
     row = int(np.flatnonzero(np.diff(bad.indptr) > 1)[5])
     bad.data[bad.indptr[row]] = 1e200
     program = recipe_of(Bernoulli(), "newton", "posterior").program
-    rows, w = sparse_rows(bad, DIM), np.ones(len(y))
+    whole = Observations(sparse_rows(bad, DIM), y, np.ones(len(y)))
     belief, wanted = make(DIM, 0.7), make(DIM, 0.7)
     with pytest.raises(RowError) as caught:
-        belief.absorb_rows(rows, y, w, program, whole=False)
+        belief.absorb_stream(whole, program, whole=False)
     assert caught.value.row == row
-    trace = wanted.absorb_stream(X[:row], y[:row], w[:row], program)
+    trace = wanted.absorb_stream(Observations(sparse_rows(X[:row], DIM), y[:row], np.ones(row)), program)
     np.testing.assert_array_equal(caught.value.trace.log_predictive, trace.log_predictive)
     for name, array in wanted.state().items():
         np.testing.assert_array_equal(belief.state()[name], array)
     with pytest.raises(RowError):
-        make(DIM, 0.7).absorb_rows(rows, y, w, program)
+        make(DIM, 0.7).absorb_stream(whole, program)

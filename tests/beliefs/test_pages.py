@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import gaussfold as gf
-from gaussfold.beliefs.diagonal import pages
+from gaussfold.beliefs.diagonal import lazy_cells
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.dynamics import Forgetting
 from gaussfold.likelihoods import Bernoulli
@@ -26,7 +26,7 @@ def test_cells_written_page_by_page_are_those_written_at_once(k, dtype, monkeypa
     y = np.append(y, 1.0)
 
     def learned(small):
-        monkeypatch.setattr(pages, "SMALL", small)
+        monkeypatch.setattr(lazy_cells, "SMALL", small)
         belief = DiagonalMixture.isotropic(dim, stds, mean=0.25, dtype=dtype)
         belief.marginal(X[:7])
         for start in (0, 20, 40):
@@ -38,27 +38,27 @@ def test_cells_written_page_by_page_are_those_written_at_once(k, dtype, monkeypa
         return belief
 
     paged, whole = learned(1), learned(2**40)
-    assert paged._pages.left > 0.5 * dim * paged._cells[0].nbytes / pages.PAGE
-    assert whole._pages.left == 0
+    assert paged._state.lazy.left > 0.5 * dim * paged._state.cells[0].nbytes / lazy_cells.PAGE
+    assert whole._state.lazy.left == 0
     columns = np.array([0, 7, -1, dim - 1, 123_456])
     np.testing.assert_array_equal(paged.moments(columns), whole.moments(columns % dim))
     np.testing.assert_array_equal(paged.marginals(X), whole.marginals(X))
     np.testing.assert_array_equal(paged.touched(), np.unique(X.indices))
     np.testing.assert_array_equal(whole.touched(), np.unique(X.indices))
     np.testing.assert_array_equal(paged.state()["cells"], whole.state()["cells"])
-    assert paged._pages.left > 0
-    np.testing.assert_array_equal(paged._current(), whole._current())  # this writes the rest
-    assert paged._pages.left == 0
+    assert paged._state.lazy.left > 0
+    np.testing.assert_array_equal(paged.cells(), whole.cells())  # this writes the rest
+    assert paged._state.lazy.left == 0
     np.testing.assert_array_equal(paged.touched(), whole.touched())
 
 
 def test_a_learned_belief_is_a_prior_with_all_its_pages(monkeypatch):
-    monkeypatch.setattr(pages, "SMALL", 1)
+    monkeypatch.setattr(lazy_cells, "SMALL", 1)
     dim = 200_000
     X, y, _ = draw(40, dim, seed=12, active=9)
     prior = gf.DiagonalGaussian.isotropic(dim, 0.7)
     gf.fold(prior, Bernoulli(), X[:20], y[:20], rule="newton")
-    assert prior._pages.left > 0
+    assert prior._state.lazy.left > 0
     same = gf.DiagonalGaussian(prior.copy().mean, prior.copy().var)
     beliefs = [gf.DiagonalGaussian.isotropic(dim, 0.7), gf.DiagonalGaussian(np.zeros(dim), np.full(dim, 0.7**2))]
     for belief, towards in zip(beliefs, (prior, same), strict=True):

@@ -15,6 +15,7 @@ from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.linalg.information import InformationRoot
 from gaussfold.observations import observe
 from gaussfold.protocols import Likelihood
+from gaussfold.rows import dense_rows
 from gaussfold.types import Array, ArrayLike
 
 
@@ -51,6 +52,6 @@ def prepare(
 ) -> Problem:
     """Check the data, drop rows that do not count, and change to the prior's units."""
     data = observe(likelihood, X, y, prior.dim, sample_weight)
-    rows = np.asarray(data.X.toarray() if hasattr(data.X, "toarray") else data.X)
+    rows = dense_rows(data.X)
     centre, factor = prior.mean, prior.factor
     return Problem(likelihood, rows @ factor, rows @ centre, data.y, data.weight, centre, factor)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NoReturn, Self
+from typing import Self, final
 
 import numpy as np
-from scipy import sparse
+from numpy.typing import DTypeLike
 
 from gaussfold import checks
 from gaussfold.beliefs.dense.belief import DenseGaussian
@@ -15,15 +15,17 @@ from gaussfold.beliefs.lowrank import options as lowrank_options
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
 from gaussfold.engine.lowrank.products import gram
 from gaussfold.factors.woodbury import Precision
+from gaussfold.rows import as_matrix, as_rows, is_sparse
 from gaussfold.types import Array, ArrayLike, Moments
 
 
+@final
 class FactorGaussian:
     """N(mean, FF' + Ψ) over d parameters, F of shape (d, p), Ψ diagonal; never a d×d array.
 
     The model of factor analysis (factor-analysis (2.13)): θ = mean + F h + noise, h ~ N(0, I), noise ~ N(0, Ψ).
-    Conditioning on data leaves this form, so a fold cannot update it; :class:`gaussfold.LowRankGaussian`, low rank in
-    the precision, can.
+    Conditioning on data leaves this form, so nothing can be folded into it: a Gaussian, but no belief.
+    :class:`gaussfold.LowRankGaussian`, low rank in the precision, is one.
 
     Parameters
     ----------
@@ -45,7 +47,7 @@ class FactorGaussian:
     [0. 1.] [ 1.5 10.5]
     """
 
-    def __init__(self, mean: ArrayLike, F: ArrayLike, psi: ArrayLike, *, dtype: Any = np.float64) -> None:
+    def __init__(self, mean: ArrayLike, F: ArrayLike, psi: ArrayLike, *, dtype: DTypeLike = np.float64) -> None:
         self._mean, self._F, self._psi = lowrank_options.check_arrays(mean, F, psi, dtype, name="F", fewest=0)
         self._view: Precision | None = None
 
@@ -59,7 +61,7 @@ class FactorGaussian:
         rng: np.random.Generator | None = None,
         *,
         share: float = 0.0,
-        dtype: Any = np.float64,
+        dtype: DTypeLike = np.float64,
     ) -> Self:
         """N(mean, std² I) with room for ``rank`` factors, which are zero.
 
@@ -129,10 +131,9 @@ class FactorGaussian:
 
     def marginal(self, X: ArrayLike) -> Moments:
         """Mean and variance of x'θ for each row x of X (dense or sparse)."""
-        rows: Any = X.tocsr() if sparse.issparse(X) else np.asarray(X, dtype=float)
-        checks.columns("X", rows, self.dim)
+        rows = as_matrix(as_rows(X, self.dim))
         seen = np.asarray(rows @ self._F, dtype=np.float64)
-        squares = rows.multiply(rows) if sparse.issparse(rows) else rows * rows
+        squares = rows.multiply(rows) if is_sparse(rows) else rows * rows
         variance = np.einsum("ij,ij->i", seen, seen) + np.asarray(squares @ self._psi, dtype=np.float64)
         return Moments(np.asarray(rows @ self._mean, dtype=np.float64), variance)
 
@@ -172,7 +173,7 @@ class FactorGaussian:
             spread = float(np.einsum("ij,ji->", theirs.times(np.ascontiguousarray(F.T)), F))
             spread += float(psi @ theirs.psi) + float(psi @ np.einsum("ij,ij->i", theirs.W, theirs.W))
             if theirs.rows is not None:
-                squares = theirs.rows.multiply(theirs.rows) if sparse.issparse(theirs.rows) else theirs.rows**2
+                squares = theirs.rows.multiply(theirs.rows) if is_sparse(theirs.rows) else theirs.rows**2
                 spread += float(np.asarray(squares @ psi).sum())
             distance = float(shift[0] @ theirs.times(shift)[0])
             log_det = -theirs.log_det()
@@ -195,19 +196,20 @@ class FactorGaussian:
         Shard i has precision Ψᵢ⁻¹ - BᵢBᵢ', so with a diagonal prior the product has precision Δ - BB', and covariance
         Δ⁻¹ + Δ⁻¹B(I - B'Δ⁻¹B)⁻¹B'Δ⁻¹: of this form again. The prior must be diagonal (F = 0).
         """
-        if prior._F.any():
+        if prior.F.any():
             msg = f"prior: it has {prior.rank} factors; only a diagonal prior (F = 0) keeps the product in this form"
             raise ValueError(msg)
         parts = list(shards)
-        diagonal = 1.0 / np.asarray(prior._psi, dtype=np.float64)
+        diagonal = 1.0 / np.asarray(prior.psi, dtype=np.float64)
         base, base_shift = diagonal.copy(), diagonal * prior.mean
         shift = base_shift.copy()
         columns = []
         for shard in parts:
-            A = np.asarray(shard._F, dtype=np.float64) / shard._psi[:, None]
-            lower = np.linalg.cholesky(np.eye(shard.rank) + shard._F.T @ A)
+            shard_F, shard_psi = shard.F, shard.psi
+            A = np.asarray(shard_F, dtype=np.float64) / shard_psi[:, None]
+            lower = np.linalg.cholesky(np.eye(shard.rank) + shard_F.T @ A)
             columns.append(np.linalg.solve(lower, A.T).T)
-            diagonal += 1.0 / shard._psi - base
+            diagonal += 1.0 / shard_psi - base
             shift += shard.covariance().covariance_times(shard.mean[None])[0] - base_shift
         B = np.hstack([np.zeros((prior.dim, 0)), *columns])
         scaled = B / diagonal[:, None]
@@ -219,7 +221,7 @@ class FactorGaussian:
             msg = "shards: they know less than the prior in some direction, so the product is no Gaussian"
             raise ValueError(msg)
         F = np.linalg.solve(root, scaled.T).T
-        return cls(shift / diagonal + F @ (F.T @ shift), _thin(F), 1.0 / diagonal, dtype=prior._F.dtype)
+        return cls(shift / diagonal + F @ (F.T @ shift), _thin(F), 1.0 / diagonal, dtype=prior.F.dtype)
 
     def copy(self) -> Self:
         """An independent copy."""
@@ -236,16 +238,6 @@ class FactorGaussian:
         self._mean, self._F, self._psi = (state[name].copy() for name in ("mean", "F", "psi"))
         self._view = None
         return self
-
-    def absorb(self, *_: Any, **__: Any) -> NoReturn:
-        """Refuse: the form does not survive conditioning."""
-        msg = (
-            "belief: a FactorGaussian (low rank in the covariance) cannot be updated by data; "
-            "use LowRankGaussian, low rank in the precision, or DenseGaussian"
-        )
-        raise ValueError(msg)
-
-    absorb_stream = absorb
 
 
 def _thin(F: Array) -> Array:

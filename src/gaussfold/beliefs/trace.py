@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from gaussfold.types import Array
+
+if TYPE_CHECKING:
+    from gaussfold.observations import Observations
 
 
 class Trace(NamedTuple):
@@ -25,7 +29,9 @@ class Trace(NamedTuple):
 
     def rows(self, start: int, stop: int) -> Trace:
         """Views of some rows: writing to them writes here."""
-        return Trace(*(column[start:stop] for column in self))
+        mean, variance, score, precision, shift = self
+        part = slice(start, stop)
+        return Trace(mean[part], variance[part], score[part], precision[part], shift[part])
 
 
 class RowError(ValueError):
@@ -41,3 +47,11 @@ class RowError(ValueError):
             "Scale the features, or drop the row"
         )
         self.row, self.trace = row, trace
+
+
+def learn_before_failure(learn: Callable[[Observations], Trace], data: Observations) -> Trace:
+    """Learn rows by something that learns all or none, and those before the one that fails if one does."""
+    try:
+        return learn(data)
+    except RowError as error:
+        raise RowError(error.row, learn(data.part(slice(error.row)))) from error

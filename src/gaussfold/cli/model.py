@@ -8,9 +8,10 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from gaussfold.beliefs.diagonal.base import DiagonalBelief
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
-from gaussfold.beliefs.diagonal.rows import Rows
+from gaussfold.beliefs.diagonal.state import mix_moments
 from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.cli.progressive_loss import LEARNED, LOSS, POSITIVE, SEEN, WEIGHT, add_losses
 from gaussfold.cli.sampling import sampled_latent
@@ -19,7 +20,8 @@ from gaussfold.data.chunks import Chunk
 from gaussfold.data.messages import DataError
 from gaussfold.data.reading import Reading
 from gaussfold.dynamics import Forgetting
-from gaussfold.folding import recipe_of
+from gaussfold.folding import fold
+from gaussfold.rows import Rows
 from gaussfold.types import Array, Moments
 
 
@@ -46,7 +48,7 @@ class StreamModel:
 
     setting: Setting
     reading: Reading
-    belief: Any = None
+    belief: DiagonalBelief = None  # type: ignore[assignment]  # the prior, if none is given: see __post_init__
     totals: Array = field(default_factory=lambda: np.zeros(6))
     run: dict[str, int] = field(default_factory=dict)
     names: dict[int, str] | None = None
@@ -56,20 +58,19 @@ class StreamModel:
         if self.reading.labels != self.setting.labels:
             self.reading = dataclasses.replace(self.reading, labels=self.setting.labels)
         self._likelihood = self.setting.make_likelihood()
-        self._program = recipe_of(self._likelihood, self.setting.rule, "posterior").program
-        if self.belief is None:
+        given: DiagonalBelief | None = self.belief
+        if given is None:
             self.belief = self.setting.prior(self.reading.width)
-        elif self.belief._blank is None:  # files from before it was stored
-            self.belief._blank = self.setting.prior(1)._cells
+        else:
+            self.belief.set_start(self.setting.prior(1))
         if self.setting.prior_stds and self.names is None:
             self.names = {}  # a slot's prior is that of the first feature in it, so those must be known
-        self._dynamics = None
+        self._dynamics: Forgetting | None = None
         if self.setting.forgetting < 1.0:
-            prior = self.setting.prior(self.reading.width)
+            prior: DiagonalBelief = self.setting.prior(self.reading.width)
             if self.setting.prior_stds:  # one cell per slot from the start: another shape later would be another prior
-                prior._widen()
-                if self.belief._prior.shape == prior._cells.shape:
-                    prior._cells[:] = self.belief._prior
+                prior.spread(self.belief.pull)
+            self._prior = prior
             self._dynamics = Forgetting(self.setting.forgetting, prior)
 
     @property
@@ -89,12 +90,9 @@ class StreamModel:
         special = [(named.slot, stds[named.space]) for named in new if named.space in stds]
         if special:
             slots, std = (np.array(part) for part in zip(*special, strict=True))
-            beliefs = [self.belief] if self._dynamics is None else [self.belief, self._dynamics.prior]
-            for belief in beliefs:
-                belief._widen(slots)
-                belief._cells[slots, 1, 0] = std**2
-            if self.belief._prior.shape[0] > 1:
-                self.belief._prior[slots, 1, 0] = std**2
+            self.belief.set_prior(slots, std)
+            if self._dynamics is not None:
+                self._prior.set_prior(slots, std)
 
     def learn(self, chunk: Chunk) -> Trace:
         """Fold a chunk in; the trace has the predictions made before each row was learned.
@@ -103,21 +101,17 @@ class StreamModel:
         stay learned; see `refuse_row`.
         """
         self.meet(chunk)
-        rows = Rows(chunk.indptr, chunk.indices, chunk.data)  # the readers leave no repetitions
-        trace: Trace = self.belief.absorb_rows(
-            rows, chunk.label, chunk.weight, self._program, self._dynamics, whole=False
-        )
-        return trace
+        return fold(
+            self.belief, self._likelihood, rows_of(chunk), chunk.label, self.setting.rule, "posterior",
+            sample_weight=chunk.weight, dynamics=self._dynamics, whole=False,
+        )  # fmt: skip
 
     def score(self, chunk: Chunk) -> Trace:
         """Predictions and their log scores without learning."""
-        mean, variance = self.belief.marginal(chunk.X)
-        if isinstance(self.belief, DiagonalMixture):
-            means, variances = self.belief.marginals(chunk.X)
-            scores = self._likelihood.log_predictive(chunk.label[:, None], Moments(means, variances))
-            log_p = np.logaddexp.reduce(self.belief.log_weights + scores, axis=1)
-        else:
-            log_p = self._likelihood.log_predictive(chunk.label, Moments(mean, variance))
+        latent, log_weights = self.belief.marginals(rows_of(chunk)), self.belief.log_weights
+        mean, variance = mix_moments(log_weights, *latent)
+        scores = self._likelihood.log_predictive(chunk.label[:, None], latent)
+        log_p = np.logaddexp.reduce(log_weights + scores, axis=1)
         nothing = np.zeros(len(chunk))
         return Trace(mean, variance, log_p, nothing, nothing)
 
@@ -129,13 +123,9 @@ class StreamModel:
 
     def predict(self, chunk: Chunk) -> Prediction:
         """Label and x'θ of each row, with mean and standard deviation."""
-        mean, variance = self.belief.marginal(chunk.X)
-        if isinstance(self.belief, DiagonalMixture):
-            parts = self._likelihood.predictive(Moments(*self.belief.marginals(chunk.X)))
-            label = parts.mean @ self.belief.weights
-            spread = (parts.variance + (parts.mean - label[:, None]) ** 2) @ self.belief.weights
-        else:
-            label, spread = self._likelihood.predictive(Moments(mean, variance))
+        latent, log_weights = self.belief.marginals(rows_of(chunk)), self.belief.log_weights
+        mean, variance = mix_moments(log_weights, *latent)
+        label, spread = mix_moments(log_weights, *self._likelihood.predictive(latent))
         return Prediction(label, np.sqrt(spread), mean, np.sqrt(variance))
 
     def before(self, trace: Trace, y: Array) -> Prediction:
@@ -152,7 +142,7 @@ class StreamModel:
 
     def thompson(self, chunk: Chunk, seed: int) -> Array:
         """Expected labels under one draw of the weights; the same draw for all chunks."""
-        return np.asarray(self._likelihood.conditional(sampled_latent(self.belief, chunk, seed)).mean)
+        return np.asarray(self._likelihood.conditional(sampled_latent(self.belief, rows_of(chunk), seed)).mean)
 
     @property
     def average_loss(self) -> float:
@@ -174,14 +164,14 @@ class StreamModel:
         """Rows learned."""
         return int(self.totals[LEARNED])
 
-    def used(self) -> np.ndarray[Any, Any]:
+    def used(self) -> np.ndarray:
         """Slots (the constant's left out) that any row has touched, in order."""
         columns = self.belief.touched()
         return np.asarray(columns[columns < 1 << self.reading.bits])
 
     # Model files: see `gaussfold.store`.
 
-    def state(self) -> dict[str, np.ndarray[Any, Any]]:
+    def state(self) -> dict[str, np.ndarray]:
         """Everything numeric, as named arrays (the belief's are views)."""
         arrays = {f"belief.{name}": array for name, array in self.belief.state(copy=False).items()}
         arrays["totals"] = self.totals
@@ -203,7 +193,7 @@ class StreamModel:
         }
 
     @classmethod
-    def from_store(cls, header: dict[str, Any], arrays: dict[str, np.ndarray[Any, Any]]) -> Self:
+    def from_store(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         """Undo `state` and `store_header`."""
         kind: Any = {"DiagonalGaussian": DiagonalGaussian, "DiagonalMixture": DiagonalMixture}[header["belief"]]
         belief = kind.from_state(
@@ -224,6 +214,11 @@ class StreamModel:
             header["run"],
             names,
         )
+
+
+def rows_of(chunk: Chunk) -> Rows:
+    """The rows of a chunk, as they are: readers leave no repetitions, and nothing that is not finite."""
+    return Rows(chunk.indptr, chunk.indices, chunk.data, chunk.width)
 
 
 def constant_loss(totals: Array) -> float:

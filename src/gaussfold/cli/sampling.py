@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy
 
-from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
-from gaussfold.data.chunks import Chunk
+from gaussfold.beliefs.diagonal.base import DiagonalBelief, sum_draws
+from gaussfold.rows import Rows
 from gaussfold.types import Array
 
 
-def sampled_latent(belief: Any, chunk: Chunk, seed: int) -> Array:
+def sampled_latent(belief: DiagonalBelief, rows: Rows, seed: int) -> Array:
     """x'θ of every row under one draw of θ; the same draw for all chunks, by the seed and the slot."""
-    columns, place = np.unique(chunk.indices, return_inverse=True)
-    normals = _normals(columns, seed)
-    if isinstance(belief, DiagonalMixture):
-        k = int(np.random.default_rng(seed).choice(len(belief.weights), p=belief.weights))
-        cells = np.broadcast_to(belief._current(columns), (len(columns), 2, len(belief.weights)))
-        theta = cells[:, 0, k] + np.sqrt(cells[:, 1, k]) * normals
-    else:
-        mean, variance = belief.weights(columns)
-        theta = mean + np.sqrt(variance) * normals
-    matrix = chunk.X
-    matrix.data = chunk.data * theta[place]
-    return np.asarray(matrix.sum(axis=1)).ravel()
+    columns, place = np.unique(rows.indices, return_inverse=True)
+    weights = np.exp(belief.log_weights)
+    k = int(np.random.default_rng(seed).choice(weights.size, p=weights))
+    cells = belief.cells(columns)
+    theta = cells[:, 0, k] + np.sqrt(cells[:, 1, k]) * _normals(columns, seed)
+    return np.asarray(sum_draws(rows, place, [theta])[0])
 
 
-def _normals(columns: np.ndarray[Any, Any], seed: int) -> Array:
+def _normals(columns: np.ndarray, seed: int) -> Array:
     """Return a standard normal number per slot that depends on the slot and the seed alone (SplitMix64)."""
     with np.errstate(over="ignore"):
         z = columns.astype(np.uint64) + np.uint64(seed % 2**32) * np.uint64(0x9E3779B97F4A7C15)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import sys
 
+import numpy as np
+
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID
 from gaussfold.cli.model import StreamModel, constant_loss
 from gaussfold.cli.options import Run
@@ -35,8 +37,9 @@ def summarise(model: StreamModel, before: Array, run: Run, skipped: int, seconds
         summary |= {"slots_used": used, "collision_rate": round(collision_rate(used, model.reading.bits), 6)}
     summary["prior_std"] = model.setting.prior_std
     if model.setting.prior_std == AUTO:
-        best = int(model.belief.weights.argmax())
-        summary |= {"prior_std": PRIOR_GRID[best], "prior_probability": round(float(model.belief.weights[best]), 6)}
+        weights = np.exp(model.belief.log_weights)
+        best = int(weights.argmax())
+        summary |= {"prior_std": PRIOR_GRID[best], "prior_probability": round(float(weights[best]), 6)}
     return summary
 
 

@@ -1,5 +1,5 @@
 """How a belief ages between observations: forgetting towards the prior, or a random walk."""
 
-from gaussfold.dynamics.drift import Forgetting, RandomWalk
+from gaussfold.dynamics.drift import Dynamics, Forgetting, RandomWalk, moving
 
-__all__ = ["Forgetting", "RandomWalk"]
+__all__ = ["Dynamics", "Forgetting", "RandomWalk", "moving"]

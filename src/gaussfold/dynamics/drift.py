@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TypeAlias
 
 from gaussfold.checks import between, not_negative, positive
-
-
-class Ages(Protocol):
-    """The part of a belief that time acts on."""
-
-    def relax(self, factor: float, prior: Any) -> None:
-        """Move natural parameters towards the prior's."""
-        ...
-
-    def diffuse(self, variance: float) -> None:
-        """Add an isotropic variance."""
-        ...
+from gaussfold.protocols import Belief
 
 
 @dataclass(frozen=True)
@@ -37,12 +26,12 @@ class Forgetting:
     """
 
     factor: float
-    prior: Any
+    prior: Belief
 
     def __post_init__(self) -> None:
         between("forgetting", self.factor, 0, 1, "(]", remedy="1 forgets nothing, 0.999 remembers about 1000 rows")
 
-    def tick(self, belief: Ages, ticks: float = 1.0) -> None:
+    def tick(self, belief: Belief, ticks: float = 1.0) -> None:
         """Let ``ticks`` units of time pass (fractions allowed)."""
         belief.relax(self.factor ** not_negative("ticks", ticks), self.prior)
 
@@ -62,6 +51,14 @@ class RandomWalk:
     def __post_init__(self) -> None:
         positive("drift_std", self.std, remedy="leave it out for no drift")
 
-    def tick(self, belief: Ages, ticks: float = 1.0) -> None:
+    def tick(self, belief: Belief, ticks: float = 1.0) -> None:
         """Let ``ticks`` units of time pass (fractions allowed)."""
         belief.diffuse(self.std**2 * not_negative("ticks", ticks))
+
+
+Dynamics: TypeAlias = Forgetting | RandomWalk
+
+
+def moving(dynamics: Dynamics | None) -> Dynamics | None:
+    """The dynamics if anything moves under it: forgetting by a factor of 1 does nothing."""
+    return None if isinstance(dynamics, Forgetting) and dynamics.factor == 1.0 else dynamics

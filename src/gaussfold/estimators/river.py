@@ -13,12 +13,12 @@ import numpy as np
 from river import base
 
 from gaussfold.beliefs.diagonal.coupling import Coupling, resolve_coupling
-from gaussfold.beliefs.diagonal.rows import Rows
 from gaussfold.dynamics import Forgetting
 from gaussfold.estimators import mixtures
 from gaussfold.estimators.priors import AUTO, Prior
-from gaussfold.folding import recipe_of
+from gaussfold.folding import fold, recipe_of
 from gaussfold.likelihoods import Bernoulli
+from gaussfold.rows import Rows
 from gaussfold.types import Moments
 
 INTERCEPT = "gaussfold.intercept"
@@ -86,7 +86,7 @@ class RiverClassifier(base.MiniBatchClassifier):
             msg = f"prior_std={prior_std!r}: a number > 0 or 'auto' is needed"
             raise ValueError(msg)
         self._likelihood = Bernoulli(link, "quadrature")  # type: ignore[arg-type]
-        self._program = recipe_of(self._likelihood, rule, "posterior").program
+        recipe_of(self._likelihood, rule, "posterior")  # refuses an unknown rule here, not at the first row
         self._columns: dict[Hashable, int] = {INTERCEPT: 0} if fit_intercept else {}
         self._belief = self._prior(FIRST_ROOM)
         self._dynamics = Forgetting(forgetting, self._prior(FIRST_ROOM)) if forgetting != 1.0 else None
@@ -151,7 +151,9 @@ class RiverClassifier(base.MiniBatchClassifier):
             indices += [self._columns[name] for name, _ in part]
             data += [value for _, value in part]
             indptr.append(len(indices))
-        return Rows(np.array(indptr), np.array(indices, dtype=np.int64), np.array(data, dtype=np.float64))
+        return Rows(
+            np.array(indptr), np.array(indices, dtype=np.int64), np.array(data, dtype=np.float64), self._belief.dim
+        )
 
     def _learn(self, xs: list[dict[Any, Any]], labels: np.ndarray, weights: np.ndarray) -> None:
         parts = [self._features(x) for x in xs]
@@ -161,7 +163,10 @@ class RiverClassifier(base.MiniBatchClassifier):
                 self._columns.setdefault(name, len(self._columns))
         try:
             self._make_room()
-            self._belief.absorb_rows(self._rows(parts), labels, weights, self._program, self._dynamics)
+            fold(
+                self._belief, self._likelihood, self._rows(parts), labels, self.rule, sample_weight=weights,
+                dynamics=self._dynamics,
+            )  # fmt: skip
         except ValueError:
             for name in list(self._columns)[known:]:
                 del self._columns[name]
@@ -170,7 +175,7 @@ class RiverClassifier(base.MiniBatchClassifier):
     def _latent(self, x: dict[Any, Any]) -> Moments:
         """Moments of x'θ; features never seen add their prior."""
         part = self._features(x)
-        mean, variance = self._belief.look_rows(self._rows([[f for f in part if f[0] in self._columns]]))
+        mean, variance = self._belief.marginals(self._rows([[f for f in part if f[0] in self._columns]]))
         for name, value in part:
             if name not in self._columns:
                 mean = mean + value * self._unseen[0]

@@ -23,7 +23,7 @@ how much.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh, svd
@@ -31,6 +31,7 @@ from scipy.linalg import eigh, svd
 from gaussfold.engine.lowrank.products import add_product, add_squares, gram, mix, mix_rows, reach
 from gaussfold.engine.lowrank.row import fold_row, turn_rows
 from gaussfold.factors.recursive_em import Seen, em_loop, project_em, tile_gram, tiles
+from gaussfold.rows import Matrix
 from gaussfold.types import Array
 
 FEW = 16
@@ -51,7 +52,7 @@ def project_eigen(
     W: Array,
     psi: Array,
     G: Array,
-    X: Any,
+    X: Matrix,
     weight: Array,
     alpha: float = 1.0,
     inner_loops: int = 1,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 from gaussfold.checks import one_of
 from gaussfold.factors.eigen import project_eigen
 from gaussfold.factors.recursive_em import Seen, project_em
+from gaussfold.rows import Matrix
 from gaussfold.types import Array
 
 
@@ -18,7 +19,7 @@ class Projection(Protocol):
         W: Array,
         psi: Array,
         G: Array,
-        X: Any,
+        X: Matrix,
         weight: Array,
         alpha: float = 1.0,
         inner_loops: int = 1,

@@ -15,12 +15,13 @@ So the first loop costs a rank-K update, no d×p by p×p product, and Ψ can onl
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from gaussfold.engine.lowrank.products import add_product, add_squares, gram, mix, mix_rows, reach, tile_rows
+from gaussfold.rows import Matrix, is_sparse
 from gaussfold.types import Array
 
 
@@ -43,7 +44,7 @@ def project_em(
     W: Array,
     psi: Array,
     G: Array,
-    X: Any,
+    X: Matrix,
     weight: Array,
     alpha: float = 1.0,
     inner_loops: int = 1,
@@ -86,7 +87,7 @@ def project_em(
     return G
 
 
-def _first_loop(W: Array, psi: Array, G: Array, X: Any, weight: Array, seen: Seen | None) -> None:
+def _first_loop(W: Array, psi: Array, G: Array, X: Matrix, weight: Array, seen: Seen | None) -> None:
     R = reach(W, psi, X)[0] if seen is None else seen.reach
     C = cho_solve(cho_factor(np.eye(len(G)) + G), R)
     E = mix(W, -C, X) if seen is None or seen.residual is None else seen.residual
@@ -107,7 +108,7 @@ def _first_loop(W: Array, psi: Array, G: Array, X: Any, weight: Array, seen: See
     add_product(W, E, S @ C.T)
 
 
-def _first_loop_scaled(W: Array, psi: Array, G: Array, X: Any, weight: Array, alpha: float) -> Array:
+def _first_loop_scaled(W: Array, psi: Array, G: Array, X: Matrix, weight: Array, alpha: float) -> Array:
     """The first loop for α ≠ 1: U = αW + XBC', H = αI + (1-α)M⁻¹ + CBC'."""
     p = len(G)
     R, _ = reach(W, psi, X)
@@ -131,7 +132,7 @@ def _first_loop_scaled(W: Array, psi: Array, G: Array, X: Any, weight: Array, al
 
 
 def em_loop(
-    W: Array, psi: Array, G: Array, base: Array, base_psi: Array, X: Any, weight: Array, alpha: float = 1.0
+    W: Array, psi: Array, G: Array, base: Array, base_psi: Array, X: Matrix, weight: Array, alpha: float = 1.0
 ) -> Array:
     """One step of EM from any (W, Ψ) towards α(W₀W₀' + Ψ₀) + XBX', in place; returns the new W'Ψ⁻¹W."""
     p = len(G)
@@ -195,7 +196,7 @@ def tile_gram(tile: Array, psi: Array) -> Array:
     return np.asarray(scaled.T @ scaled, dtype=np.float64)
 
 
-def _weighted_squares(X: Any, weight: Array, dim: int) -> Array:
+def _weighted_squares(X: Matrix, weight: Array, dim: int) -> Array:
     """diag(XBX')."""
-    squared = X.multiply(X) if hasattr(X, "multiply") else np.square(X)
+    squared = X.multiply(X) if is_sparse(X) else np.square(X)
     return np.asarray(squared.T @ weight).reshape(dim)

@@ -10,13 +10,13 @@ all digits of a well known direction.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from gaussfold.engine.lowrank.products import mix, mix_rows, reach
+from gaussfold.rows import Matrix, is_sparse
 from gaussfold.types import Array
 
 CANCELLED = 1e-5
@@ -41,7 +41,7 @@ class View(NamedTuple):
 class Precision:
     """Λ = WW' + Z'Z + Ψ with M factorised."""
 
-    def __init__(self, W: Array, psi: Array, gram: Array, rows: Any = None) -> None:
+    def __init__(self, W: Array, psi: Array, gram: Array, rows: Matrix | None = None) -> None:
         self.W, self.psi, self.rows = W, psi, rows
         self.rank = W.shape[1]
         if rows is not None:
@@ -50,7 +50,7 @@ class Precision:
         self.gram = gram
         self._cho = _factorised(gram)
 
-    def plus(self, rows: Any) -> Precision:
+    def plus(self, rows: Matrix) -> Precision:
         """Λ + rows'rows; of a precision without waiting rows."""
         if self.rows is not None:
             msg = "plus: rows wait already; project them first"
@@ -65,21 +65,21 @@ class Precision:
         """Log |Λ|."""
         return float(np.log(self.psi, dtype=np.float64).sum() + 2.0 * np.log(np.diag(self._cho[0])).sum())
 
-    def reach(self, X: Any) -> tuple[Array, Array]:
+    def reach(self, X: Matrix) -> tuple[Array, Array]:
         """F'Ψ⁻¹X' and XΨ⁻¹X'."""
         R, inner = reach(self.W, self.psi, X)
         if self.rows is None:
             return R, inner
         return np.vstack([R, cross(self.rows, self.psi, X)]), inner
 
-    def residual(self, X: Any, C: Array) -> Array:
+    def residual(self, X: Matrix, C: Array) -> Array:
         """X - C'F', K×d."""
         E = mix(self.W, -C[: self.rank], X)
         if self.rows is not None:
             E -= mix_rows(C[self.rank :].T, self.rows, E.dtype)
         return E
 
-    def view(self, X: Any, residual: bool = True) -> View:
+    def view(self, X: Matrix, residual: bool = True) -> View:
         """Look at rows; without ``residual`` sparse rows are looked at in time linear in their non-zeros."""
         R, inner = self.reach(X)
         C = self.solve(R)
@@ -91,7 +91,7 @@ class Precision:
         covariance = np.asarray((E / self.psi) @ E.T, dtype=np.float64) + C.T @ C
         return View(R, inner, C, E, 0.5 * (covariance + covariance.T))
 
-    def variances(self, X: Any) -> Array:
+    def variances(self, X: Matrix) -> Array:
         """X'Px per row, in pieces that keep memory small."""
         step = max(1, (1 << 21) // self.psi.size)
         out = np.empty(X.shape[0])
@@ -103,7 +103,7 @@ class Precision:
             out[start : start + step] = np.einsum("ij,ij,j->i", E, E, 1.0 / self.psi) + np.einsum("ji,ji->i", C, C)
         return out
 
-    def _reach_only(self, X: Any) -> Array:
+    def _reach_only(self, X: Matrix) -> Array:
         scaled = _scaled(X, self.psi)
         R = np.asarray((scaled @ self.W).T, dtype=np.float64)
         if self.rows is None:
@@ -165,18 +165,18 @@ def _factorised(gram: Array) -> tuple[Array, bool]:
     return np.asarray(factor), bool(lower)
 
 
-def cross(rows: Any, psi: Array, X: Any) -> Array:
+def cross(rows: Matrix, psi: Array, X: Matrix) -> Array:
     """Z Ψ⁻¹ X'."""
     return _dense(_scaled(rows, psi) @ X.T)
 
 
-def _scaled(X: Any, psi: Array) -> Any:
-    if not sparse.issparse(X):
+def _scaled(X: Matrix, psi: Array) -> Matrix:
+    if not is_sparse(X):
         return X / psi
     scaled = X.copy()
     scaled.data = scaled.data / psi[scaled.indices]
     return scaled
 
 
-def _dense(matrix: Any) -> Array:
-    return np.asarray(matrix.toarray() if sparse.issparse(matrix) else matrix, dtype=np.float64)
+def _dense(matrix: Matrix) -> Array:
+    return np.asarray(matrix.toarray() if is_sparse(matrix) else matrix, dtype=np.float64)

@@ -17,7 +17,7 @@ import numpy as np
 
 from gaussfold.linalg.roots import log_det, triangularise
 from gaussfold.observations import Observations, observe
-from gaussfold.protocols import Belief, Likelihood
+from gaussfold.protocols import Gaussian, Likelihood
 from gaussfold.types import Array, ArrayLike
 
 _CHUNK = 2_000_000
@@ -25,8 +25,8 @@ _CHUNK = 2_000_000
 
 
 def kl_to_posterior(
-    belief: Belief,
-    prior: Belief,
+    belief: Gaussian,
+    prior: Gaussian,
     likelihood: Likelihood,
     X: ArrayLike,
     y: ArrayLike,
@@ -86,8 +86,8 @@ def kl_to_posterior(
 
 
 def kl_to_posterior_exact(
-    belief: Belief,
-    prior: Belief,
+    belief: Gaussian,
+    prior: Gaussian,
     likelihood: Likelihood,
     X: ArrayLike,
     y: ArrayLike,
@@ -104,8 +104,8 @@ def kl_to_posterior_exact(
 
 
 def elbo(
-    belief: Belief,
-    prior: Belief,
+    belief: Gaussian,
+    prior: Gaussian,
     likelihood: Likelihood,
     X: ArrayLike,
     y: ArrayLike,
@@ -123,7 +123,7 @@ def elbo(
 
 def log_joint(
     theta: ArrayLike,
-    prior: Belief,
+    prior: Gaussian,
     likelihood: Likelihood,
     X: ArrayLike,
     y: ArrayLike,
@@ -138,7 +138,7 @@ def log_joint(
     return _log_joint(points, prior, likelihood, observe(likelihood, X, y, prior.dim, sample_weight))
 
 
-def _log_joint(theta: Array, prior: Belief, likelihood: Likelihood, data: Observations) -> Array:
+def _log_joint(theta: Array, prior: Gaussian, likelihood: Likelihood, data: Observations) -> Array:
     total = np.array(prior.log_prob(theta), dtype=float)
     rows = max(1, _CHUNK // theta.shape[0])
     for start in range(0, data.y.size, rows):

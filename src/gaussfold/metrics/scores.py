@@ -9,7 +9,7 @@ from scipy.special import xlogy
 
 from gaussfold.checks import one_of, whole
 from gaussfold.observations import observe
-from gaussfold.protocols import Belief, Likelihood
+from gaussfold.protocols import Distribution, Likelihood
 from gaussfold.types import Array, ArrayLike
 
 
@@ -25,7 +25,7 @@ class CalibrationCurve(NamedTuple):
 
 
 def nlpd(
-    belief: Belief,
+    belief: Distribution,
     likelihood: Likelihood,
     X: ArrayLike,
     y: ArrayLike,

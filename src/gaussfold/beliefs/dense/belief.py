@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, Self
+from typing import Self, final
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import solve_triangular
 
 from gaussfold import checks
-from gaussfold.beliefs.dense import passes as blocks
-from gaussfold.beliefs.trace import Trace
-from gaussfold.dynamics import Forgetting, RandomWalk
+from gaussfold.beliefs.dense import passes
+from gaussfold.beliefs.natural import combined
+from gaussfold.beliefs.trace import Trace, learn_before_failure
+from gaussfold.beliefs.visits import Visits
+from gaussfold.dynamics import Dynamics, Forgetting, moving
 from gaussfold.engine.dense.absorb import absorb_row
 from gaussfold.linalg.roots import inverse_root, log_det, lower_root, root_from_precision, triangularise
+from gaussfold.observations import Observations
+from gaussfold.protocols import Belief
+from gaussfold.rows import as_rows
 from gaussfold.types import Array, ArrayLike, Moments, Program
 
 
+@final
 class DenseGaussian:
     """N(mean, cov) over d parameters, stored as the mean and a factor F with cov = F F'.
 
@@ -101,8 +106,7 @@ class DenseGaussian:
 
     def marginal(self, X: ArrayLike) -> Moments:
         """Mean and variance of x'θ for each row x of X (dense or sparse)."""
-        rows = X if sparse.issparse(X) else np.asarray(X, dtype=float)
-        checks.columns("X", rows, self.dim)
+        rows = as_rows(X, self.dim)
         seen = np.asarray(rows @ self._factor)
         return Moments(np.asarray(rows @ self._mean), np.einsum("ij,ij->i", seen, seen))
 
@@ -124,10 +128,10 @@ class DenseGaussian:
 
     def kl(self, other: DenseGaussian) -> float:
         """KL(self ‖ other) in nats."""
-        theirs = triangularise(other._factor)
+        theirs = triangularise(other.factor)
         ours = triangularise(self._factor)
         scaled = solve_triangular(theirs, ours, lower=True)
-        shift = solve_triangular(theirs, other._mean - self._mean, lower=True)
+        shift = solve_triangular(theirs, other.mean - self._mean, lower=True)
         spread = float(np.einsum("ij,ij->", scaled, scaled)) - self.dim
         return 0.5 * (spread + float(shift @ shift) + log_det(theirs) - log_det(ours))
 
@@ -149,13 +153,7 @@ class DenseGaussian:
     @classmethod
     def combine(cls, prior: DenseGaussian, shards: Iterable[DenseGaussian]) -> Self:
         """Prior × Π (shard / prior): what one pass over all shards' data would know, learned in parallel."""
-        precision, precision_mean = prior.natural()
-        base, base_mean = precision.copy(), precision_mean.copy()
-        for shard in shards:
-            part, part_mean = shard.natural()
-            precision += part - base
-            precision_mean += part_mean - base_mean
-        return cls.from_natural(precision, precision_mean)
+        return cls.from_natural(*combined(prior, shards))
 
     def copy(self) -> Self:
         """An independent copy."""
@@ -163,7 +161,7 @@ class DenseGaussian:
 
     def become(self, other: DenseGaussian) -> None:
         """Take over another belief's numbers; the other must not be used any more."""
-        self._mean, self._factor = other._mean, other._factor
+        vars(self).update(vars(other))
 
     def state(self) -> dict[str, np.ndarray]:
         """Named arrays that hold everything; see :meth:`from_state`."""
@@ -180,10 +178,11 @@ class DenseGaussian:
             return
         precision, precision_mean = self.natural()
         base, base_mean = prior.natural()
-        aged = self.from_natural(
-            factor * precision + (1.0 - factor) * base, factor * precision_mean + (1.0 - factor) * base_mean
+        self.become(
+            self.from_natural(
+                factor * precision + (1.0 - factor) * base, factor * precision_mean + (1.0 - factor) * base_mean
+            )
         )
-        self._mean, self._factor = aged._mean, aged._factor
 
     def diffuse(self, variance: float) -> None:
         """P ← P + variance·I, on the square root: a QR of [F, √variance I]."""
@@ -215,32 +214,43 @@ class DenseGaussian:
 
     def absorb_stream(
         self,
-        X: Any,
-        y: Array,
-        weight: Array,
+        data: Observations,
         program: Program,
-        dynamics: Forgetting | RandomWalk | None = None,
+        *,
+        dynamics: Dynamics | None = None,
         sites: Trace | None = None,
         block_size: int | None = None,
+        whole: bool = True,
     ) -> Trace:
-        """Visit rows in order, each once: marginal, site, absorb. All of them, or none on an error.
+        """Visit rows in order, each once: marginal, site, absorb. All of them, or (if ``whole``) none on an error.
 
-        ``program`` says how sites are made; it is opaque here. ``sites`` of an earlier pass are taken out row by
-        row before they are made anew.
+        ``sites`` of an earlier pass are taken out row by row before they are made anew.
         """
-        trace = Trace.empty(y.size)
+        if not whole:
+            return learn_before_failure(
+                lambda part: self.absorb_stream(
+                    part, program, dynamics=dynamics, sites=sites, block_size=block_size
+                ), data
+            )  # fmt: skip
+        trace = Trace.empty(data.y.size)
         if sites is not None:
-            trace.site_precision[:] = sites.site_precision
-            trace.site_shift[:] = sites.site_shift
-        if dynamics is None or (isinstance(dynamics, Forgetting) and dynamics.factor == 1.0):
-            after = blocks.static_pass(self._mean, self._factor, X, y, weight, program, trace, block_size)
-        elif isinstance(dynamics, Forgetting):
-            prior_precision, _ = dynamics.prior.natural()
-            natural = self.natural()[0]
-            after = blocks.forgetting_pass(
-                self._mean, natural, dynamics.prior.mean, prior_precision, dynamics.factor, X, y, weight, program, trace
-            )
+            trace.site_precision[:] = sites.site_precision[: data.y.size]
+            trace.site_shift[:] = sites.site_shift[: data.y.size]
+        visits, drift = Visits(data, program, trace), moving(dynamics)
+        if drift is None:
+            after = passes.static_pass(self._mean, self._factor, visits, block_size)
+        elif isinstance(drift, Forgetting):
+            prior = _dense(drift.prior)
+            now, towards = (passes.Known(each.mean, each.natural()[0]) for each in (self, prior))
+            after = passes.forgetting_pass(now, towards, drift.factor, visits)
         else:
-            after = blocks.walking_pass(self._mean, self.cov, dynamics.std**2, X, y, weight, program, trace)
+            after = passes.walking_pass(self._mean, self.cov, drift.std**2, visits)
         self._mean, self._factor = after
         return trace
+
+
+def _dense(prior: Belief) -> DenseGaussian:
+    if not isinstance(prior, DenseGaussian):
+        msg = f"prior: a {type(prior).__name__}; a dense belief forgets towards a DenseGaussian, so use to_dense()"
+        raise ValueError(msg)  # noqa: TRY004 - the one kind of error that arguments raise here
+    return prior

@@ -16,22 +16,21 @@ on the factor. On failure nothing has changed: passes work on copies.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import qr
 from scipy.linalg.blas import dgemm, dsymm, dsyrk
 from scipy.linalg.lapack import dpocon, dpotrf, dtrtri
 
-from gaussfold.beliefs.trace import RowError, Trace
+from gaussfold.beliefs.visits import Visits
 from gaussfold.checks import whole
-from gaussfold.engine.dense.absorb import absorb_rows, absorb_rows_forgetting, absorb_rows_walking
+from gaussfold.engine.dense.absorb import absorb_rows_forgetting, absorb_rows_walking
 from gaussfold.linalg.products import product
 from gaussfold.linalg.roots import lower_root, root_from_precision
-from gaussfold.types import Array, Program
+from gaussfold.rows import dense_rows
+from gaussfold.types import Array
 
-NO_FALLS: Array = np.empty((0, 0))
 DIRECT_DIM = 64
 """Up to this dimension the loop runs on the d×d factor itself: it fits the first cache."""
 DIRECT_ROWS = 3
@@ -51,119 +50,98 @@ def block_length(dim: int, block_size: int | None) -> int:
     return 32 if dim < 200 else 64
 
 
-def dense_rows(X: Any, start: int, stop: int) -> Array:
-    """Some rows as a C-contiguous array."""
-    part = X[start:stop]
-    return part.toarray() if sparse.issparse(part) else np.ascontiguousarray(part)
-
-
-def static_pass(
-    mean: Array,
-    factor: Array,
-    X: Any,
-    y: Array,
-    weight: Array,
-    program: Program,
-    trace: Trace,
-    block_size: int | None,
-) -> tuple[Array, Array]:
+def static_pass(mean: Array, factor: Array, visits: Visits, block_size: int | None) -> tuple[Array, Array]:
     """Absorb all rows without drift; returns the new mean and factor."""
-    n, dim = y.size, mean.size
-    length = block_length(dim, block_size)
-    if n == 0:
+    length = block_length(mean.size, block_size)
+    if visits.size == 0:
         return mean, factor
+    few = mean.size <= DIRECT_DIM or visits.size <= DIRECT_ROWS
     with np.errstate(over="ignore", invalid="ignore"):  # a row too large to square is found, and named, by the engine
-        return _static_pass(mean, factor, X, y, weight, program, trace, block_size, length)
+        if length == 1 or (block_size is None and few):
+            return _absorb_directly(mean, factor, visits)
+        return _absorb_blocks(mean, factor, visits, length, subtract=block_size is None)
 
 
-def _static_pass(
-    mean: Array, factor: Array, X: Any, y: Array, weight: Array, program: Program, trace: Trace,
-    block_size: int | None, length: int,
-) -> tuple[Array, Array]:  # fmt: skip
-    n, dim = y.size, mean.size
-    if length == 1 or (block_size is None and (dim <= DIRECT_DIM or n <= DIRECT_ROWS)):
-        factor = factor.copy()
-        rows = dense_rows(X, 0, n)
-        delta = np.zeros(dim)
-        _checked(_engine_pass(factor, delta, rows, rows @ mean, y, weight, program, trace), 0)
-        return mean + delta, factor
+def _absorb_directly(mean: Array, factor: Array, visits: Visits) -> tuple[Array, Array]:
+    """All rows on the d×d factor itself."""
+    factor, delta = factor.copy(), np.zeros(mean.size)
+    rows = dense_rows(visits.data.X)
+    visits.run(factor, delta, rows, rows @ mean)
+    return mean + delta, factor
+
+
+def _absorb_blocks(mean: Array, factor: Array, visits: Visits, length: int, *, subtract: bool) -> tuple[Array, Array]:
+    """Blocks of ``length`` rows, in segments that go through the covariance while that is allowed and safe."""
+    n, segment = visits.size, SEGMENT * mean.size
     mean = mean.copy()
-    start, segment = 0, SEGMENT * dim
-    subtract = block_size is None and bool(np.count_nonzero(~np.isnan(y) & (weight > 0.0)) >= segment // 2)
-    ours = False  # the caller's factor is copied before it is written to
+    subtract = subtract and bool(np.count_nonzero(visits.data.learned) >= segment // 2)
+    start, ours = 0, False  # the caller's factor is copied before it is written to
     while start < n:
         subtract = subtract and n - start >= segment // 2
         stop = min(start + segment, n) if subtract else n
-        after = _absorb_segment(mean, factor, X, y, weight, program, trace, start, stop, length) if subtract else None
+        part = visits.part(start, stop)
+        after = _absorb_segment(mean, factor, part, length) if subtract else None
         if after is None:
             subtract = False
             factor = factor if ours else factor.copy()
-            for first in range(start, stop, length):
-                _absorb_block(mean, factor, X, y, weight, program, trace, first, min(first + length, stop))
+            for first in range(0, part.size, length):
+                _absorb_block(mean, factor, part.part(first, min(first + length, part.size)))
         else:
             mean, factor = after
         ours, start = True, stop
     return mean, factor
 
 
-def _absorb_segment(
-    mean: Array, factor: Array, X: Any, y: Array, weight: Array, program: Program, trace: Trace,
-    start: int, stop: int, length: int,
-) -> tuple[Array, Array] | None:  # fmt: skip
-    """Rows ``start`` to ``stop`` by way of the covariance; None where its square root is the safer way."""
-    kept = trace.rows(start, stop)
-    sites = kept.site_precision.copy(), kept.site_shift.copy()
+def _absorb_segment(mean: Array, factor: Array, visits: Visits, length: int) -> tuple[Array, Array] | None:
+    """Some rows by way of the covariance; None where its square root is the safer way."""
+    sites = visits.trace.site_precision.copy(), visits.trace.site_shift.copy()
     mean = mean.copy()
     cov = dsyrk(1.0, factor.T, trans=1)  # in Fortran order, upper triangle: its root's transpose is C-ordered
     size_before = _largest_variance(factor)
-    for first in range(start, stop, length):
-        last = min(first + length, stop)
-        rows = dense_rows(X, first, last)
-        reach = dsymm(1.0, cov, rows.T)  # P X', d×B
-        root, info = dpotrf(product(rows, reach), lower=1, clean=1)
-        diagonal = np.diag(root)
-        if info != 0 or not diagonal.min() > WELL_CONDITIONED * diagonal.max():
-            break
-        size = last - first
-        delta, falls = np.zeros(size), np.zeros((size, size))
-        part = trace.rows(first, last)
-        failed = _engine_pass(
-            np.eye(size),
-            delta,
-            np.ascontiguousarray(root),
-            rows @ mean,
-            y[first:last],
-            weight[first:last],
-            program,
-            part,
-            falls,
-        )
-        _checked(failed, first)
-        if not np.isfinite(falls).all():
-            break
-        inverse, _ = dtrtri(root, lower=1)
-        mean += reach @ (inverse.T @ delta)
-        fall = product(product(falls, inverse), reach.T)  # B×d: what P loses, as rows
-        dsyrk(-1.0, fall.T, beta=1.0, c=cov, overwrite_c=1)
-    else:
+    safe = all(
+        _subtract_block(mean, cov, visits.part(first, min(first + length, visits.size)))
+        for first in range(0, visits.size, length)
+    )
+    if safe:
         upper, info = dpotrf(cov, clean=1, overwrite_a=1)
         if info == 0:
             rcond, _ = dpocon(upper, 1.0)  # with anorm = 1 this is 1/‖P⁻¹‖
             if size_before <= MAX_AMPLIFICATION * rcond:
                 return mean, np.ascontiguousarray(upper.T)
-    kept.site_precision[:], kept.site_shift[:] = sites
+    visits.trace.site_precision[:], visits.trace.site_shift[:] = sites
     return None
 
 
-def _absorb_block(
-    mean: Array, factor: Array, X: Any, y: Array, weight: Array, program: Program, trace: Trace, start: int, stop: int
-) -> None:
+def _subtract_block(mean: Array, cov: Array, visits: Visits) -> bool:
+    """One block, in place on ``mean`` and the upper triangle of ``cov``; False where that loses too many digits."""
+    rows = dense_rows(visits.data.X)
+    reach = dsymm(1.0, cov, rows.T)  # P X', d×B
+    root, info = dpotrf(product(rows, reach), lower=1, clean=1)
+    if not _well_conditioned(root, info):
+        return False
+    size = visits.size
+    delta, falls = np.zeros(size), np.zeros((size, size))
+    visits.run(np.eye(size), delta, np.ascontiguousarray(root), rows @ mean, falls)
+    if not np.isfinite(falls).all():
+        return False
+    inverse, _ = dtrtri(root, lower=1)
+    mean += reach @ (inverse.T @ delta)
+    fall = product(product(falls, inverse), reach.T)  # B×d: what P loses, as rows
+    dsyrk(-1.0, fall.T, beta=1.0, c=cov, overwrite_c=1)
+    return True
+
+
+def _well_conditioned(root: Array, info: int) -> bool:
+    diagonal = np.diag(root)
+    return info == 0 and bool(diagonal.min() > WELL_CONDITIONED * diagonal.max())
+
+
+def _absorb_block(mean: Array, factor: Array, visits: Visits) -> None:
     """One block, in place on ``mean`` and ``factor``."""
-    rows = dense_rows(X, start, stop)
+    rows = dense_rows(visits.data.X)
     seen = product(rows, factor)  # A', B×d
     gram_root, info = dpotrf(product(seen, seen.T), lower=1, clean=1)
-    diagonal = np.diag(gram_root)
-    squared = info == 0 and diagonal.min() > WELL_CONDITIONED * diagonal.max()
+    squared = _well_conditioned(gram_root, info)
     if squared:
         triangle = np.ascontiguousarray(gram_root)
     else:
@@ -171,12 +149,8 @@ def _absorb_block(
         triangle = np.ascontiguousarray(upper.T)
         seen = np.ascontiguousarray(basis.T)
     size = triangle.shape[1]
-    small = np.eye(size)
-    delta = np.zeros(size)
-    failed = _engine_pass(
-        small, delta, triangle, rows @ mean, y[start:stop], weight[start:stop], program, trace.rows(start, stop)
-    )
-    _checked(failed, start)
+    small, delta = np.eye(size), np.zeros(size)
+    visits.run(small, delta, triangle, rows @ mean)
     change = np.eye(size) - small
     if squared:  # Q = A R⁻¹ stays implicit: fold the two inverses into the B×B middle
         inverse, _ = dtrtri(gram_root, lower=1)
@@ -199,73 +173,37 @@ def _largest_variance(factor: Array) -> float:
     return size
 
 
-def _engine_pass(
-    factor: Array, delta: Array, rows: Array, offset: Array, y: Array, weight: Array, program: Program, trace: Trace,
-    falls: Array = NO_FALLS,
-) -> int:  # fmt: skip
-    return int(
-        absorb_rows(
-            factor, delta, rows, offset, y, weight, trace.site_precision, trace.site_shift, program,
-            trace.mean, trace.variance, trace.log_predictive, falls,
+class Known(NamedTuple):
+    """A Gaussian by its mean and precision."""
+
+    mean: Array
+    precision: Array
+
+
+def forgetting_pass(belief: Known, prior: Known, forgetting: float, visits: Visits) -> tuple[Array, Array]:
+    """Absorb all rows, relaxing towards the prior before each learned one; returns the new mean and factor."""
+    (X, y, weight), trace = visits.data, visits.trace
+    precision = np.ascontiguousarray(belief.precision)
+    shift = precision @ (belief.mean - prior.mean)
+    visits.check(
+        absorb_rows_forgetting(
+            precision, shift, prior.mean, np.ascontiguousarray(prior.precision), forgetting, dense_rows(X), y, weight,
+            visits.program, trace.mean, trace.variance, trace.log_predictive, trace.site_precision, trace.site_shift,
         )
     )  # fmt: skip
-
-
-def _checked(failed: int, start: int) -> None:
-    if failed >= 0:
-        raise RowError(start + failed)
-
-
-def forgetting_pass(
-    mean: Array,
-    precision: Array,
-    prior_mean: Array,
-    prior_precision: Array,
-    forgetting: float,
-    X: Any,
-    y: Array,
-    weight: Array,
-    program: Program,
-    trace: Trace,
-) -> tuple[Array, Array]:
-    """Absorb all rows, relaxing towards the prior before each learned one."""
-    precision = np.ascontiguousarray(precision)
-    shift = precision @ (mean - prior_mean)
-    rows = dense_rows(X, 0, y.size)
-    _checked(
-        int(
-            absorb_rows_forgetting(
-                precision, shift, prior_mean, np.ascontiguousarray(prior_precision), forgetting, rows, y, weight,
-                program, trace.mean, trace.variance, trace.log_predictive, trace.site_precision, trace.site_shift,
-            )
-        ),
-        0,
-    )  # fmt: skip
     factor = root_from_precision(precision, "the forgotten precision")
-    return prior_mean + factor @ (factor.T @ shift), factor
+    return prior.mean + factor @ (factor.T @ shift), factor
 
 
-def walking_pass(
-    mean: Array,
-    cov: Array,
-    step_variance: float,
-    X: Any,
-    y: Array,
-    weight: Array,
-    program: Program,
-    trace: Trace,
-) -> tuple[Array, Array]:
+def walking_pass(mean: Array, cov: Array, step_variance: float, visits: Visits) -> tuple[Array, Array]:
     """Absorb all rows, adding ``step_variance`` to every parameter before each learned one."""
+    (X, y, weight), trace = visits.data, visits.trace
     mean = mean.copy()
     cov = np.ascontiguousarray(cov)
-    rows = dense_rows(X, 0, y.size)
-    _checked(
-        int(
-            absorb_rows_walking(
-                mean, cov, step_variance, rows, y, weight, program, trace.mean, trace.variance,
-                trace.log_predictive, trace.site_precision, trace.site_shift,
-            )
-        ),
-        0,
+    visits.check(
+        absorb_rows_walking(
+            mean, cov, step_variance, dense_rows(X), y, weight, visits.program, trace.mean, trace.variance,
+            trace.log_predictive, trace.site_precision, trace.site_shift,
+        )
     )  # fmt: skip
     return mean, lower_root(cov, "the covariance after the random walk")

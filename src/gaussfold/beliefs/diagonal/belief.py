@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self, final
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from gaussfold import checks
-from gaussfold.beliefs.diagonal.cellular import MAX_DIM, Cellular
-from gaussfold.beliefs.diagonal.coupling import Coupling
-from gaussfold.beliefs.diagonal.rows import sparse_rows
+from gaussfold.beliefs.diagonal.base import DiagonalBelief, check_dim, sum_draws
+from gaussfold.beliefs.diagonal.coupling import Coupling, resolve_coupling
+from gaussfold.beliefs.diagonal.state import State
+from gaussfold.beliefs.natural import combined
+from gaussfold.checks import floating
 from gaussfold.engine.sparse.visit_any import MARGINAL
+from gaussfold.rows import sparse_rows
 from gaussfold.types import Array, ArrayLike, Moments
 
 if TYPE_CHECKING:
     from gaussfold.beliefs.dense.belief import DenseGaussian
 
 
-class DiagonalGaussian(Cellular):
+@final
+class DiagonalGaussian(DiagonalBelief):
     """N(mean, diag(var)) over d features; a row costs time in proportion to its active features only.
 
     Parameters
@@ -48,13 +52,13 @@ class DiagonalGaussian(Cellular):
     """
 
     def __init__(
-        self, mean: ArrayLike, var: ArrayLike, coupling: str | Coupling = "marginal", dtype: Any = np.float64
+        self, mean: ArrayLike, var: ArrayLike, coupling: str | Coupling = "marginal", dtype: DTypeLike = np.float64
     ) -> None:
         centre, variance = np.asarray(mean, dtype=np.float64), np.asarray(var, dtype=np.float64)
         if centre.ndim != 1 or variance.shape != centre.shape or centre.size == 0:
             msg = f"mean, var: shapes {centre.shape} and {variance.shape}; both must be (d,), d >= 1"
             raise ValueError(msg)
-        self._start(_cells(centre, variance, dtype), centre.size, coupling)
+        self._state = State.start(_cells(centre, variance, dtype), centre.size, resolve_coupling(coupling))
 
     @classmethod
     def isotropic(
@@ -63,19 +67,19 @@ class DiagonalGaussian(Cellular):
         std: float = 1.0,
         mean: ArrayLike = 0.0,
         coupling: str | Coupling = "marginal",
-        dtype: Any = np.float64,
+        dtype: DTypeLike = np.float64,
     ) -> Self:
         """N(mean, std² I); ``mean`` a number or one per feature. Takes no memory before the first row."""
         size = check_dim(dim)
         if np.ndim(mean) == 0:
             self = cls([mean], np.array([std], dtype=np.float64) ** 2, coupling, dtype)
-            self._dim = size
+            self._state.dim = size
             return self
         return cls.independent(mean, np.full(size, std), coupling, dtype)
 
     @classmethod
     def independent(
-        cls, mean: ArrayLike, std: ArrayLike, coupling: str | Coupling = "marginal", dtype: Any = np.float64
+        cls, mean: ArrayLike, std: ArrayLike, coupling: str | Coupling = "marginal", dtype: DTypeLike = np.float64
     ) -> Self:
         """N(mean, diag(std²)): one standard deviation per feature."""
         return cls(mean, np.asarray(std, dtype=np.float64) ** 2, coupling, dtype)
@@ -83,12 +87,12 @@ class DiagonalGaussian(Cellular):
     @property
     def mean(self) -> Array:
         """Mean vector (a copy)."""
-        return np.broadcast_to(self._current()[:, 0, 0], (self._dim,)).copy()
+        return self._state.each()[:, 0, 0].copy()
 
     @property
     def var(self) -> Array:
         """Variances (a copy)."""
-        return np.broadcast_to(self._current()[:, 1, 0], (self._dim,)).copy()
+        return self._state.each()[:, 1, 0].copy()
 
     def variance(self) -> Array:
         """Variance of each parameter."""
@@ -98,33 +102,26 @@ class DiagonalGaussian(Cellular):
         """Mean and variance of some parameters, without touching the others."""
         return self.moments(columns)
 
-    def marginal(self, X: ArrayLike) -> Moments:
-        """Mean and variance of x'θ for each row x of X (dense or sparse)."""
-        mean, variance = self._look(X)
-        return Moments(mean[:, 0], variance[:, 0])
-
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draw n parameter vectors, shape (n, dim). For wide beliefs see :meth:`sample_latent`."""
-        return self.mean + np.sqrt(self.var) * rng.standard_normal((n, self._dim))
+        return self.mean + np.sqrt(self.var) * rng.standard_normal((n, self.dim))
 
     def sample_latent(self, X: ArrayLike, n: int, rng: np.random.Generator) -> Array:
         """Draw x'θ at all rows jointly, n times, shape (n, rows): only the parameters that the rows see are drawn."""
-        rows = sparse_rows(X, self._dim)
+        rows = sparse_rows(X, self.dim)
         columns, place = np.unique(rows.indices, return_inverse=True)
         mean, variance = self.weights(columns)
-        draws = mean + np.sqrt(variance) * rng.standard_normal((n, columns.size))
-        row = np.repeat(np.arange(rows.indptr.size - 1), np.diff(rows.indptr))
-        return np.stack([np.bincount(row, rows.data * draw[place], rows.indptr.size - 1) for draw in draws])
+        return sum_draws(rows, place, list(mean + np.sqrt(variance) * rng.standard_normal((n, columns.size))))
 
     def log_prob(self, theta: ArrayLike) -> Array:
         """Log density at each row of theta (or at one vector)."""
         away, variance = np.asarray(theta, dtype=float) - self.mean, self.var
-        spread = np.log(variance).sum() + self._dim * math.log(2.0 * math.pi)
+        spread = np.log(variance).sum() + self.dim * math.log(2.0 * math.pi)
         return np.asarray(-0.5 * ((away**2 / variance).sum(axis=-1) + spread))
 
     def entropy(self) -> float:
         """Differential entropy in nats."""
-        return 0.5 * float(np.log(self.var).sum() + self._dim * (1.0 + math.log(2.0 * math.pi)))
+        return 0.5 * float(np.log(self.var).sum() + self.dim * (1.0 + math.log(2.0 * math.pi)))
 
     def kl(self, other: DiagonalGaussian) -> float:
         """KL(self ‖ other) in nats."""
@@ -146,17 +143,12 @@ class DiagonalGaussian(Cellular):
     @classmethod
     def combine(cls, prior: DiagonalGaussian, shards: Iterable[DiagonalGaussian]) -> Self:
         """Prior × Π (shard / prior): what one pass over all shards' data would know, learned in parallel."""
-        base, base_mean = prior.natural()
-        precision, precision_mean = base.copy(), base_mean.copy()
-        for shard in shards:
-            part, part_mean = shard.natural()
-            precision += part - base
-            precision_mean += part_mean - base_mean
+        precision, precision_mean = combined(prior, shards)
         return cls(precision_mean / precision, 1.0 / precision, prior.coupling, prior.dtype)
 
     def absorb(self, x: Array, precision: float, shift: float) -> None:
         """Multiply by one site exp(shift·f - ½·precision·f²), f = x'θ, and keep the diagonal."""
-        if self._coupling.form[0] == MARGINAL:
+        if self.coupling.form[0] == MARGINAL:
             msg = (
                 "coupling='marginal' looks at one feature at a time and takes the built-in likelihoods only; "
                 "use coupling='joint'"
@@ -170,22 +162,18 @@ class DiagonalGaussian(Cellular):
         if not 0.0 < grown < math.inf:
             msg = f"precision={precision!r}: the belief would no longer be a Gaussian (1 + λ v = {grown})"
             raise ValueError(msg)
-        self._widen(columns)
+        state = self._state
+        state.widen(columns)
         gain = (shift - precision * float(seen @ mean)) / grown
-        self._cells[columns, 0, 0] = mean + seen * variance * gain
-        self._cells[columns, 1, 0] = variance * (1.0 + precision * (total - seen**2 * variance)) / grown
-        if self._seen.size:
-            self._seen[columns] = self._clock[0]
+        state.cells[columns, 0, 0] = mean + seen * variance * gain
+        state.cells[columns, 1, 0] = variance * (1.0 + precision * (total - seen**2 * variance)) / grown
+        if state.seen.size:
+            state.seen[columns] = state.clock[0]
 
 
-def check_dim(dim: int) -> int:
-    """Return a number of features that an index can count."""
-    return checks.whole("dim", dim, most=MAX_DIM)
-
-
-def _cells(mean: Array, variance: Array, dtype: Any) -> np.ndarray:
+def _cells(mean: Array, variance: Array, dtype: DTypeLike) -> np.ndarray:
     """Interleave and check."""
-    kind = checks.floating(dtype)
+    kind = floating(dtype)
     cells = np.empty((mean.size, 2, 1), dtype=kind)
     with np.errstate(over="ignore", under="ignore"):
         cells[:, 0, 0] = mean

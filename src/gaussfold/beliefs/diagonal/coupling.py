@@ -10,6 +10,8 @@ from gaussfold.registry import Catalogue
 
 Form: TypeAlias = tuple[int, int, int]
 """How the engine knows a coupling: joint or marginal, how the mean is found, how the variance is."""
+MEANS = ("solved", "one-step")
+VARIANCES = ("curvature", "height")
 
 
 @dataclass(frozen=True)
@@ -40,22 +42,20 @@ class Marginal:
     mean: str = "solved"
     variance: str = "curvature"
     name: ClassVar[str] = "marginal"
-    _MEANS: ClassVar[tuple[str, ...]] = ("solved", "one-step")
-    _VARIANCES: ClassVar[tuple[str, ...]] = ("curvature", "height")
 
     def __post_init__(self) -> None:
-        one_of("mean", self.mean, self._MEANS)
-        one_of("variance", self.variance, self._VARIANCES)
+        one_of("mean", self.mean, MEANS)
+        one_of("variance", self.variance, VARIANCES)
 
     @property
     def form(self) -> Form:
         """How the engine knows it."""
-        return (1, self._MEANS.index(self.mean), self._VARIANCES.index(self.variance))
+        return (1, MEANS.index(self.mean), VARIANCES.index(self.variance))
 
     @classmethod
     def from_form(cls, form: Form) -> Self:
         """The coupling whose ``form`` this is."""
-        return cls(cls._MEANS[form[1]], cls._VARIANCES[form[2]])
+        return cls(MEANS[form[1]], VARIANCES[form[2]])
 
 
 Coupling: TypeAlias = Joint | Marginal

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from gaussfold.checks import between, floating, one_of, positive_entries, whole
 from gaussfold.factors import PROJECTIONS, resolve_projection
@@ -24,7 +25,7 @@ class Options(NamedTuple):
     block_size: int = 1
 
 
-def check(projection: Any, inner_loops: Any, gain: Any, block_size: Any) -> Options:
+def check(projection: str, inner_loops: int, gain: str, block_size: int) -> Options:
     """Check the options of a low-rank belief."""
     resolve_projection(projection)
     one_of("gain", gain, GAINS)
@@ -35,7 +36,7 @@ def check(projection: Any, inner_loops: Any, gain: Any, block_size: Any) -> Opti
     return Options(projection, whole("inner_loops", inner_loops), gain, size)
 
 
-def check_rank(rank: Any, dim: int, fewest: int = 1) -> int:
+def check_rank(rank: int, dim: int, fewest: int = 1) -> int:
     """Fewest ≤ rank ≤ dim."""
     if whole("rank", rank, fewest) > dim:
         msg = f"rank={rank}: more factors than the {dim} parameters; {fewest} to {dim} are allowed"
@@ -44,7 +45,7 @@ def check_rank(rank: Any, dim: int, fewest: int = 1) -> int:
 
 
 def check_arrays(
-    mean: ArrayLike, W: ArrayLike, psi: ArrayLike, dtype: Any, name: str = "W", fewest: int = 1
+    mean: ArrayLike, W: ArrayLike, psi: ArrayLike, dtype: DTypeLike, name: str = "W", fewest: int = 1
 ) -> tuple[Array, Array, Array]:
     """Copies of the three arrays, of fitting shapes, finite, and psi positive; ``name`` is what W is called."""
     kind = floating(dtype)

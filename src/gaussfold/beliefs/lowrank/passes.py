@@ -7,220 +7,184 @@ rows wait, scaled by the roots of their site precisions, until the block is full
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
-from scipy import sparse
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf
 
 from gaussfold.beliefs.lowrank.printed import printed_row
 from gaussfold.beliefs.lowrank.snapshot import Snapshot
-from gaussfold.beliefs.lowrank.waiting import flush, project, wait
+from gaussfold.beliefs.lowrank.state import State
 from gaussfold.beliefs.trace import RowError, Trace
-from gaussfold.dynamics import Forgetting
-from gaussfold.engine.dense.absorb import absorb_rows
+from gaussfold.beliefs.visits import Visits
 from gaussfold.engine.lowrank.products import mix_rows
 from gaussfold.engine.lowrank.row import check_row, look_row
 from gaussfold.engine.programs import log_concave
 from gaussfold.factors.eigen import FEW, Sight, project_row
 from gaussfold.factors.recursive_em import Seen
-from gaussfold.factors.woodbury import Precision, View
-from gaussfold.types import Array, Program
+from gaussfold.factors.woodbury import View
+from gaussfold.rows import Matrix, is_sparse
+from gaussfold.types import Array
 
-if TYPE_CHECKING:
-    from gaussfold.beliefs.lowrank.belief import LowRankGaussian
-
-_NOTHING = np.empty((0, 0))
 SEGMENT = 128
 """Rows looked at in one product at most."""
 SURE = 1e-3
 """One row: above this share of x'Ψ⁻¹x, x'Px is a difference that has lost three digits at most."""
 
+Visit: TypeAlias = Callable[[State, Visits], int]
+"""Visits some of the first rows and returns how many."""
 
-def run(
-    belief: LowRankGaussian,
-    X: Any,
-    y: Array,
-    weight: Array,
-    program: Program,
-    dynamics: Any,
-) -> Trace:
-    """Absorb all rows, or none."""
-    trace = Trace.empty(y.size)
-    learn = ~np.isnan(y) & (weight != 0.0)
-    moving = dynamics if not (isinstance(dynamics, Forgetting) and dynamics.factor == 1.0) else None
-    if moving is not None and belief.options.block_size != 1:
-        msg = (
-            f"block_size={belief.options.block_size}: forgetting and drift move the diagonal at every row; 1 is needed"
-        )
+
+def run(state: State, visits: Visits, tick: Callable[[], None] | None) -> None:
+    """Absorb all rows, or none; ``tick`` lets time pass before each learned row."""
+    if tick is not None and state.options.block_size != 1:
+        msg = f"block_size={state.options.block_size}: forgetting and drift move the diagonal at every row; 1 is needed"
         raise ValueError(msg)
-    rows = X if sparse.issparse(X) else np.ascontiguousarray(X, dtype=belief._W.dtype)
-    last = int(np.flatnonzero(learn)[-1]) if learn.any() else -1
-    fits = belief.pending + int(learn.sum()) <= belief.options.block_size
-    calm = y.size == 1 or (moving is None and fits and last == y.size - 1 and log_concave(program))
-    keep = None if calm or last < 0 else Snapshot(belief)
-    visit = _one_row if _is_one_row(belief, rows) else _segment
-    if belief.options.gain == "projected":
-        visit = printed_row
+    learn = visits.data.learned
+    visit = _visit_for(state, visits.matrix)
+    keep = Snapshot(state) if _may_fail_late(state, visits, learn, tick is not None) else None
     start = 0
     try:
         with np.errstate(over="ignore", invalid="ignore"):  # overflow is looked for, and becomes a RowError
-            while start < y.size:
-                if moving is not None and learn[start]:
-                    moving.tick(belief)
-                stop = _segment_end(
-                    learn, start, belief.options.block_size - belief.pending, moving is not None or visit is _one_row
-                )
-                part = slice(start, stop)
-                start += visit(belief, rows[part], y[part], weight[part], program, trace.rows(start, stop), start)
+            while start < visits.size:
+                if tick is not None and learn[start]:
+                    tick()
+                room = state.options.block_size - state.pending
+                stop = start + 1 if tick is not None or visit is _one_row else _segment_end(learn, start, room)
+                start += visit(state, visits.part(start, stop))
     except BaseException as problem:
         if keep is not None:
-            keep.restore(belief)
+            keep.restore(state)
         if isinstance(problem, np.linalg.LinAlgError) or "infs or NaNs" in str(problem):  # NumPy's and SciPy's words
             raise RowError(start) from problem
         raise
     finally:
         if keep is not None:
             keep.close()
-    return trace
 
 
-def _segment_end(learn: np.ndarray, start: int, room: int, one: bool) -> int:
+def _visit_for(state: State, X: Matrix) -> Visit:
+    if state.options.gain == "projected":
+        return printed_row
+    return _one_row if _is_one_row(state, X) else _segment
+
+
+def _may_fail_late(state: State, visits: Visits, learn: np.ndarray, moving: bool) -> bool:
+    """Whether a row may fail after something was changed for good: then what is there is kept safe first."""
+    if visits.size == 1 or not learn.any():
+        return False
+    fits = state.pending + int(learn.sum()) <= state.options.block_size
+    return moving or not (fits and learn[-1] and log_concave(visits.program))
+
+
+def _segment_end(learn: np.ndarray, start: int, room: int) -> int:
     """Up to the row that fills the block: rows that are only predicted after it see it projected."""
-    if one:
-        return start + 1
     ahead = np.flatnonzero(learn[start : start + SEGMENT])
     if ahead.size >= room:
         return start + int(ahead[room - 1]) + 1
     return min(start + SEGMENT, learn.size)
 
 
-def _segment(
-    belief: LowRankGaussian,
-    X: Any,
-    y: Array,
-    weight: Array,
-    program: Program,
-    trace: Trace,
-    first: int,
-) -> int:
+def _segment(state: State, visits: Visits) -> int:
     """Visit some rows that fit into the block; returns how many were taken."""
-    precision = belief.precision()
-    view = precision.view(X, residual=not sparse.issparse(X))
+    X, trace = visits.matrix, visits.trace
+    view = state.precision().view(X, residual=not is_sparse(X))
     if not np.isfinite(view.covariance).all():
-        raise RowError(first + int(np.argmax(~np.isfinite(np.diag(view.covariance)))))
-    offset = np.asarray(X @ belief._mean, dtype=np.float64)
-    _visit(_root(view.covariance), offset, y, weight, program, trace, first)
-    taken = y.size
+        raise RowError(visits.first + int(np.argmax(~np.isfinite(np.diag(view.covariance)))))
+    offset = np.asarray(X @ state.mean, dtype=np.float64)
+    _make_sites(visits, _root(view.covariance), offset)
     negative = np.flatnonzero(trace.site_precision < 0.0)
     if negative.size:  # no factor can hold a negative term: project what comes before, then this row by itself
         at = int(negative[0])
-        alone = at == 0 and not belief.pending
-        taken = 1 if alone else at
-        if taken == 0:
-            flush(belief)
+        if at == 0 and state.pending:
+            state.flush()
             return 0
-        if taken < y.size:
-            return _segment(belief, X[:taken], y[:taken], weight[:taken], program, trace.rows(0, taken), first)
-    condition(belief, precision, X, view, offset, trace)
-    informative = trace.site_precision != 0.0
+        if max(at, 1) < visits.size:
+            return _segment(state, visits.part(0, max(at, 1)))
+    condition(state, X, view, offset, trace)
+    _add(state, X, trace.site_precision, view)
+    return visits.size
+
+
+def _add(state: State, X: Matrix, sites: Array, view: View) -> None:
+    """Add the rows to the precision: by a projection if they fill a block or a site is negative, else they wait."""
+    informative = sites != 0.0
     if not informative.any():
-        return taken
-    sites = trace.site_precision[informative]
-    if (sites < 0.0).any() or int(informative.sum()) == belief.options.block_size:
+        return
+    weight = sites[informative]
+    if (weight < 0.0).any() or weight.size == state.options.block_size:
         # the eigen-projection has no use for the residual: let its memory go
-        residual = view.residual if belief.options.projection == "em" else None
+        residual = view.residual if state.options.projection == "em" else None
         seen = Seen(view.reach, view.inner, residual) if informative.all() else None
         del view
-        project(belief, X if seen is not None else X[informative], sites, seen)
-        return taken
-    wait(belief, X[informative], np.sqrt(sites))
-    if belief.pending >= belief.options.block_size:
-        flush(belief)
-    return taken
+        state.project(X if seen is not None else X[informative], weight, seen)
+        return
+    state.wait(X[informative], np.sqrt(weight))
+    if state.full:
+        state.flush()
 
 
-def _one_row(
-    belief: LowRankGaussian,
-    X: Any,
-    y: Array,
-    weight: Array,
-    program: Program,
-    trace: Trace,
-    first: int,
-) -> int:
+def _one_row(state: State, visits: Visits) -> int:
     """One dense row, few factors, the eigen-projection: as :func:`_segment`, in two passes over the memory."""
-    x, reach = X[0], np.empty(belief.rank)
-    inner, offset = look_row(belief._W, belief._psi, belief._mean, x, reach)
-    explained = belief.precision().solve(reach)
+    x, reach, trace = visits.matrix[0], np.empty(state.rank), visits.trace
+    inner, offset = look_row(state.W, state.psi, state.mean, x, reach)
+    explained = state.precision().solve(reach)
     variance = inner - float(reach @ explained)
     if not variance > SURE * inner:  # too many digits cancelled, or nothing is finite: as a sum of squares
-        variance = check_row(belief._W, belief._psi, x, explained) + float(explained @ explained)
+        variance = check_row(state.W, state.psi, x, explained) + float(explained @ explained)
     if not np.isfinite(variance):
-        raise RowError(first)
-    _visit(np.array([[np.sqrt(variance)]]), np.array([offset]), y, weight, program, trace, first)
+        raise RowError(visits.first)
+    _make_sites(visits, np.array([[np.sqrt(variance)]]), np.array([offset]))
     site = float(trace.site_precision[0])
     if not site > 0.0:  # nothing to project, or nothing that a factor can hold
-        return _segment(belief, X, y, weight, program, trace, first)
+        return _segment(state, visits)
     gain = (float(trace.site_shift[0]) - site * offset) / (1.0 + site * variance)
     if not np.isfinite(gain):
-        raise RowError(first)
+        raise RowError(visits.first)
     sight = Sight(reach, inner, explained)
-    belief._gram = project_row(belief._W, belief._psi, belief._gram, belief._mean, x, sight, site, gain, belief._due)
-    belief._view = None
+    state.gram = project_row(state.W, state.psi, state.gram, state.mean, x, sight, site, gain, state.due)
+    state.view = None
     return 1
 
 
-def _is_one_row(belief: LowRankGaussian, rows: Any) -> bool:
-    options = belief.options
+def _is_one_row(state: State, X: Matrix) -> bool:
+    options = state.options
     return (
         options.projection == "eigen"
         and options.block_size == 1
         and options.inner_loops == 1
-        and belief.rank <= FEW
-        and not belief.pending
-        and not sparse.issparse(rows)
+        and state.rank <= FEW
+        and not state.pending
+        and not is_sparse(X)
     )
 
 
-def _visit(
-    root: Array,
-    offset: Array,
-    y: Array,
-    weight: Array,
-    program: Program,
-    trace: Trace,
-    first: int,
-) -> None:
+def _make_sites(visits: Visits, root: Array, offset: Array) -> None:
     """The sites of rows with covariance ``root root'`` and means ``offset``, one after the other, into the trace."""
     size = root.shape[1]
-    trace.site_precision[:] = 0.0
-    trace.site_shift[:] = 0.0
-    failed = absorb_rows(
-        np.eye(size), np.zeros(size), root, offset, y, weight, trace.site_precision, trace.site_shift, program,
-        trace.mean, trace.variance, trace.log_predictive, _NOTHING,
-    )  # fmt: skip
-    if failed >= 0:
-        raise RowError(first + int(failed))
+    visits.trace.site_precision[:] = 0.0
+    visits.trace.site_shift[:] = 0.0
+    visits.run(np.eye(size), np.zeros(size), root, offset)
 
 
-def condition(belief: LowRankGaussian, precision: Precision, X: Any, view: View, offset: Array, trace: Trace) -> None:
+def condition(state: State, X: Matrix, view: View, offset: Array, trace: Trace) -> None:
     """Mean += PX'a: the exact posterior mean of the rows' Gaussian sites."""
     inner = np.eye(offset.size) + trace.site_precision[:, None] * view.covariance
     a = np.linalg.solve(inner, trace.site_shift - trace.site_precision * offset)
     if view.residual is not None:
-        step = a.astype(belief._W.dtype) @ view.residual
+        step = a.astype(state.W.dtype) @ view.residual
     else:
         explained = view.explained @ a
-        step = mix_rows(a[None], X, belief._W.dtype)[0]
-        step -= belief._W @ explained[: belief.rank].astype(belief._W.dtype)
-        if precision.rows is not None:
-            step -= mix_rows(explained[None, belief.rank :], precision.rows, belief._W.dtype)[0]
-    step /= belief._psi
+        step = mix_rows(a[None], X, state.W.dtype)[0]
+        step -= state.W @ explained[: state.rank].astype(state.W.dtype)
+        if state.rows is not None:
+            step -= mix_rows(explained[None, state.rank :], state.rows, state.W.dtype)[0]
+    step /= state.psi
     if not np.isfinite(step).all():
         raise RowError(0)
-    belief._mean += step
+    state.mean += step
 
 
 def _root(K: Array) -> Array:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from typing import TYPE_CHECKING, Any
+from typing import IO
 
 import numpy as np
 
+from gaussfold.beliefs.lowrank.state import State
 from gaussfold.types import Array
-
-if TYPE_CHECKING:
-    from gaussfold.beliefs.lowrank.belief import LowRankGaussian
 
 SNAPSHOT_BYTES = 1 << 26
 """A larger belief is kept safe on disk, not in memory, while a call makes more than one projection."""
@@ -19,27 +17,27 @@ SNAPSHOT_BYTES = 1 << 26
 class Snapshot:
     """What is needed to undo a call: in memory if small, else in a temporary file."""
 
-    def __init__(self, belief: LowRankGaussian) -> None:
-        self._rest = (belief._mean.copy(), belief._psi.copy(), belief._gram.copy(), belief._due.copy(), belief._rows)
+    def __init__(self, state: State) -> None:
+        self._rest = (state.mean.copy(), state.psi.copy(), state.gram.copy(), state.due.copy(), state.rows)
         self._W: Array | None = None
-        self._file: Any = None
-        if belief._W.nbytes <= SNAPSHOT_BYTES:
-            self._W = belief._W.copy()
+        self._file: IO[bytes] | None = None
+        if state.W.nbytes <= SNAPSHOT_BYTES:
+            self._W = state.W.copy()
         else:
             self._file = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the snapshot
-            belief._W.tofile(self._file)
+            state.W.tofile(self._file)
 
     def close(self) -> None:
         """Let the file go."""
         if self._file is not None:
             self._file.close()
 
-    def restore(self, belief: LowRankGaussian) -> None:
+    def restore(self, state: State) -> None:
         """Put everything back."""
-        belief._mean, belief._psi, belief._gram, belief._due, belief._rows = self._rest
+        state.mean, state.psi, state.gram, state.due, state.rows = self._rest
         if self._W is not None:
-            belief._W = self._W
-        else:
+            state.W = self._W
+        elif self._file is not None:
             self._file.seek(0)
-            belief._W.reshape(-1)[:] = np.fromfile(self._file, dtype=belief._W.dtype)
-        belief._view = None
+            state.W.reshape(-1)[:] = np.fromfile(self._file, dtype=state.W.dtype)
+        state.view = None

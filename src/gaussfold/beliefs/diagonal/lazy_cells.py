@@ -1,15 +1,16 @@
-"""Cells that take memory when they are first met: a billion features of which a stream shows a million cost a million.
+"""Room for a cell per feature that takes memory only where rows have been.
 
-The array is mapped from the system, which hands out memory when it is written to. It is written in pages: those that
-the features of a chunk fall into are filled with the prior's cell before the chunk is looked at. The loops that learn
-know nothing of it.
+A cell is the means and variances of one feature. Before any data every feature's cell is the prior's (``blank``). A
+belief over a billion features of which a stream shows a million should cost a million cells: the array is mapped from
+the system, which hands out memory when it is written to, and it is written in pages of a few hundred cells. Before
+rows are looked at, the pages that their features fall into are filled with blank cells, unless that was done. The loops
+that learn know nothing of it.
 """
 
 from __future__ import annotations
 
 import math
 import mmap
-from typing import Any
 
 import numpy as np
 
@@ -21,42 +22,37 @@ SMALL = 1 << 30
 """Cells of fewer bytes are written at once: the system then maps them in large pages, which are faster to look up."""
 
 
-class Pages:
-    """One cell for each of dim features, blank where nothing was written; ``left`` pages are not written yet."""
+class LazyCells:
+    """One cell for each of dim features; ``written`` pages of 2^``shift`` cells are filled, ``left`` are not yet."""
 
     def __init__(self, blank: np.ndarray, dim: int) -> None:
         self.cells = _mapped((dim, *blank.shape[1:]), blank.dtype)
+        self.shift = int(math.log2(max(1, PAGE // blank.nbytes)))
+        self.written = np.zeros(-(-dim >> self.shift), bool)
+        self.left = self.written.size
         self._blank = blank
-        self._shift = int(math.log2(max(1, PAGE // blank.nbytes)))
-        self._written = np.zeros(-(-dim >> self._shift), bool)
-        self.left = self._written.size
         if self.cells.nbytes < SMALL:
             self.write(None)
 
     def write(self, columns: np.ndarray | None) -> None:
         """Make sure that the cells of these features (None: of all) are written."""
         if columns is None:
-            columns = np.flatnonzero(~self._written) << self._shift
+            columns = np.flatnonzero(~self.written) << self.shift
         elif columns.dtype == bool:
             columns = np.flatnonzero(columns)
         elif columns.dtype != np.int32:  # one of the two types that the loop is compiled for
             columns = columns.ravel().astype(np.int64, copy=False)
         if columns.min(initial=0) < 0:  # counted from the end, as NumPy does
             columns = np.where(columns < 0, columns + self.cells.shape[0], columns)
-        self.left -= int(write_pages(self.cells, self._blank, self._written, self._shift, columns))
-        if 0 < self.left < self._written.size // 2:  # most of the memory is taken; no more looking is worth more
+        self.left -= int(write_pages(self.cells, self._blank, self.written, self.shift, columns))
+        if 0 < self.left < self.written.size // 2:  # most of the memory is taken; no more looking is worth more
             self.write(None)
 
-    @staticmethod
-    def of(pages: Pages | None) -> tuple[np.ndarray, int]:
-        """Which pages are written, and the logarithm of their size; everything is one page where there are none."""
-        return (np.ones(1, bool), 62) if pages is None else (pages._written, pages._shift)
 
-
-def _mapped(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+def _mapped(shape: tuple[int, ...], dtype: np.dtype[np.float64]) -> np.ndarray:
     """Zeros that take no memory yet. NumPy's own would ask for pages of two megabytes: one feature fills one."""
     size = math.prod(shape) * dtype.itemsize
-    if size < SMALL or not hasattr(mmap, "MAP_ANONYMOUS"):
+    if size < SMALL or not hasattr(mmap, "MAP_ANONYMOUS"):  # which Windows has not
         return np.zeros(shape, dtype)
     try:
         memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)

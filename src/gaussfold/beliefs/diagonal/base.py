@@ -1,0 +1,229 @@
+"""What the two diagonal beliefs share: cells in, rows through, time over them, arrays out."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Self
+
+import numpy as np
+
+from gaussfold.beliefs.diagonal import passes, storage
+from gaussfold.beliefs.diagonal.coupling import Coupling
+from gaussfold.beliefs.diagonal.state import State, mix_moments
+from gaussfold.beliefs.trace import Trace
+from gaussfold.checks import whole as whole_number
+from gaussfold.dynamics import Dynamics, Forgetting, moving
+from gaussfold.engine.sparse.cells import FORGETS, WALKS
+from gaussfold.observations import Observations
+from gaussfold.protocols import Belief
+from gaussfold.rows import Rows, sparse_rows
+from gaussfold.types import Array, ArrayLike, Moments, Program
+
+MAX_DIM = 2**31 - 1
+
+
+class DiagonalBelief(ABC):
+    """K independent Gaussians per feature; a row costs time in proportion to its active features."""
+
+    _state: State
+
+    @property
+    def dim(self) -> int:
+        """Number of features."""
+        return self._state.dim
+
+    @property
+    def dtype(self) -> np.dtype[np.float64]:
+        """How numbers are stored: float64 or float32. Arithmetic is in float64."""
+        return self._state.cells.dtype
+
+    @property
+    def log_weights(self) -> Array:
+        """Logarithms of the components' weights (a copy)."""
+        return self._state.log_weights.copy()
+
+    @property
+    def coupling(self) -> Coupling:
+        """How the features of a row share an observation."""
+        return self._state.coupling
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all features are alike and one cell stands for them."""
+        return self._state.uniform
+
+    @property
+    @abstractmethod
+    def mean(self) -> Array:
+        """Mean vector (a copy)."""
+
+    @abstractmethod
+    def variance(self) -> Array:
+        """Variance of each parameter."""
+
+    @abstractmethod
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Draw n parameter vectors, shape (n, dim). For wide beliefs see :meth:`sample_latent`."""
+
+    @abstractmethod
+    def sample_latent(self, X: ArrayLike, n: int, rng: np.random.Generator) -> Array:
+        """Draw x'θ at all rows jointly, n times, shape (n, rows): only the parameters that the rows see are drawn."""
+
+    @abstractmethod
+    def log_prob(self, theta: ArrayLike) -> Array:
+        """Log density at each row of theta (or at one vector)."""
+
+    @abstractmethod
+    def absorb(self, x: Array, precision: float, shift: float) -> None:
+        """Multiply by one site exp(shift·f - ½·precision·f²), f = x'θ, and keep the diagonal."""
+
+    # Reading off.
+
+    def marginals(self, X: ArrayLike) -> Moments:
+        """Mean and variance of x'θ for each row and component, shape (n, K)."""
+        return passes.look_at(self._state, sparse_rows(X, self.dim))
+
+    def marginal(self, X: ArrayLike) -> Moments:
+        """Mean and variance of x'θ for each row x of X (dense or sparse); of a mixture, within and between."""
+        return mix_moments(self._state.log_weights, *self.marginals(X))
+
+    def moments(self, columns: ArrayLike) -> Moments:
+        """Mean and variance of some parameters, without touching the others; of a mixture, within and between."""
+        cells = self._state.each(np.asarray(columns))
+        return mix_moments(self._state.log_weights, cells[:, 0], cells[:, 1])
+
+    def cells(self, columns: np.ndarray | None = None) -> Array:
+        """Means and variances per feature and component, shape (d, 2, K), of all features or some, as of now."""
+        return self._state.each(columns)
+
+    def stored_cells(self) -> np.ndarray:
+        """Means and variances as they are stored, time not applied, not to be written to: one for all, or one each."""
+        self._state.write()
+        return self._state.cells
+
+    def touched(self) -> np.ndarray:
+        """Features whose cell differs from the one all began with; all of them if they began with their own."""
+        return self._state.touched()
+
+    # What is known of single features beforehand.
+
+    def set_prior(self, columns: np.ndarray, std: np.ndarray) -> None:
+        """Give features that no row has met a prior standard deviation of their own; forgetting returns to it."""
+        self._state.widen(columns)
+        self._state.cells[columns, 1] = (std**2)[:, None]
+        if self._state.prior.shape[0] > 1:
+            self._state.prior[columns, 1] = (std**2)[:, None]
+
+    def spread(self, prior: np.ndarray | None = None) -> None:
+        """Give every feature a cell of its own, that of ``prior`` if there is one each."""
+        self._state.widen()
+        if prior is not None and prior.shape == self._state.cells.shape:
+            self._state.cells[:] = prior
+
+    @property
+    def pull(self) -> np.ndarray | None:
+        """Cells that forgetting pulls towards, one for all or one each; None if nothing was forgotten yet."""
+        return self._state.prior if self._state.kind == FORGETS else None
+
+    def set_start(self, prior: Self) -> None:
+        """Say which cell all features began with, where that is not known: files from before it was stored."""
+        if self._state.blank is None:
+            self._state.blank = prior.stored_cells()
+
+    # Time.
+
+    def relax(self, factor: float, prior: Belief) -> None:
+        """1/v ← factor/v + (1-factor)/v₀, and the same for m/v: noted on the clock, applied when it is seen."""
+        if factor != 1.0:
+            self._state.keep_time(FORGETS, _cells_of(prior))
+            self._state.clock[0] -= math.log(factor)
+
+    def diffuse(self, variance: float) -> None:
+        """V ← v + variance: noted on the clock, applied when a feature is next seen."""
+        if variance != 0.0:
+            self._state.keep_time(WALKS, self._state.prior)
+            self._state.clock[0] += variance
+
+    def _start_clock(self, dynamics: Dynamics | None) -> float:
+        """Start the clock, or go on with it; returns what it counts per learned row."""
+        if dynamics is None:
+            return 0.0
+        if isinstance(dynamics, Forgetting):
+            self._state.keep_time(FORGETS, _cells_of(dynamics.prior))
+            return -math.log(dynamics.factor)
+        self._state.keep_time(WALKS, self._state.prior)
+        return dynamics.std**2
+
+    # Learning.
+
+    def absorb_row(self, row: Array, y: float, program: Program) -> Trace | None:  # noqa: ARG002 - see the protocol
+        """None: a row of a diagonal belief has nothing quicker than a stream of one."""
+        return None
+
+    def absorb_stream(
+        self,
+        data: Observations,
+        program: Program,
+        *,
+        dynamics: Dynamics | None = None,
+        sites: Trace | None = None,
+        block_size: int | None = None,  # noqa: ARG002 - rows are visited one by one
+        whole: bool = True,
+    ) -> Trace:
+        """Visit rows in order, each once: marginal, site, absorb. All of them, or (if ``whole``) none on an error."""
+        if sites is not None:
+            msg = (
+                "refine, sweep: a diagonal belief drops part of every site, so a site cannot be taken out again; "
+                "use a full covariance"
+            )
+            raise ValueError(msg)
+        passes.check(self._state, program)
+        if data.y.size == 0:
+            return Trace.empty(0)
+        rows = sparse_rows(data.X, self.dim)
+        self._state.widen(rows.indices)
+        rate = self._start_clock(moving(dynamics))
+        return passes.absorb(self._state, passes.Sparse(rows, data.y, data.weight), program, rate, whole=whole)
+
+    # Copies and arrays.
+
+    def become(self, other: Self) -> None:
+        """Take over another belief's numbers; the other must not be used any more."""
+        vars(self).update(vars(other))
+
+    def copy(self) -> Self:
+        """An independent copy."""
+        return self.from_state(self.state(copy=False))
+
+    def state(self, *, copy: bool = True) -> dict[str, np.ndarray]:
+        """Named arrays that hold everything: of the cells only those that were touched, if that is less.
+
+        ``copy=False`` gives views where it can, to save a belief as large as the memory.
+        """
+        return storage.to_arrays(self._state, copy=copy)
+
+    @classmethod
+    def from_state(cls, state: dict[str, np.ndarray], *, copy: bool = True) -> Self:
+        """The belief of :meth:`state`, bit for bit; ``copy=False`` takes the arrays over."""
+        self = cls.__new__(cls)
+        self._state = storage.from_arrays(state, copy=copy)
+        return self
+
+
+def check_dim(dim: int) -> int:
+    """Return a number of features that an index can count."""
+    return whole_number("dim", dim, most=MAX_DIM)
+
+
+def sum_draws(rows: Rows, place: np.ndarray, draws: list[Array]) -> Array:
+    """x'θ of every row for each draw of the parameters, whose entries' places among them are given."""
+    row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    return np.array([np.bincount(row, rows.data * draw[place], rows.shape[0]) for draw in draws])
+
+
+def _cells_of(prior: Belief) -> np.ndarray:
+    if not isinstance(prior, DiagonalBelief):
+        msg = f"prior: a {type(prior).__name__}; a diagonal belief forgets towards one of its own kind"
+        raise ValueError(msg)  # noqa: TRY004 - the one kind of error that arguments raise here
+    return prior.stored_cells()

@@ -1,0 +1,154 @@
+"""Rows meet the cells of a diagonal belief: they are looked at, or learned, whole or not at all."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gaussfold.beliefs.diagonal.state import State
+from gaussfold.beliefs.trace import RowError, Trace
+from gaussfold.engine.programs import can_be_marginalised, is_fast, is_newton_at_posterior, mix_rows, score_rows
+from gaussfold.engine.sparse.absorb import absorb_any, absorb_logit
+from gaussfold.engine.sparse.cells import look, undo
+from gaussfold.engine.sparse.visit_any import HEIGHT, JOINT, MARGINAL, ONE_STEP
+from gaussfold.rows import Rows
+from gaussfold.types import Array, Moments, Program
+
+LANES = (1, 8)
+"""Numbers of components that the fast loop is written for."""
+NEAR = 1 << 20
+"""Cells of fewer bytes are in the caches: asking for them ahead of time only costs."""
+LOOKED_AT, SCATTERED = 1024, 256
+"""So many entries of the rows are looked at, and are all over the memory if they lie in more cache lines than this."""
+
+
+class Met(NamedTuple):
+    """What a pass writes per row: the components' marginals (n×K), and the row's site where it has one."""
+
+    mean: Array
+    variance: Array
+    site_precision: Array
+    site_shift: Array
+
+    @classmethod
+    def room(cls, state: State, n: int) -> Met:
+        """For n rows. With marginal coupling there is a site per feature, none per row."""
+        marginals = np.empty((2, n, state.cells.shape[2]))
+        sites = np.full((2, n), 0.0 if state.coupling.form[0] == JOINT else math.nan)
+        return cls(marginals[0], marginals[1], sites[0], sites[1])
+
+    def before(self, row: int) -> Met:
+        """Of the rows before this one, in memory of their own."""
+        return Met(*(column[:row].copy() for column in self))
+
+
+def look_at(state: State, rows: Rows) -> Moments:
+    """Mean and variance of x'θ per row and component, shape (n, K)."""
+    n, k = rows.shape[0], state.cells.shape[2]
+    mean, variance = np.empty((n, k)), np.empty((n, k))
+    indptr, indices, data = rows.plain()
+    if not state.alike:
+        state.write(indices)
+    look(
+        state.cells, state.seen, state.clock[0], state.kind, state.prior, indptr, indices, data, mean, variance
+    )  # fmt: skip
+    return Moments(mean, variance)
+
+
+class Sparse(NamedTuple):
+    """Checked rows, their labels and weights."""
+
+    rows: Rows
+    y: Array
+    weight: Array
+
+
+def absorb(state: State, data: Sparse, program: Program, rate: float, *, whole: bool) -> Trace:
+    """Visit rows in order, each once; ``rate`` is what the clock counts per learned row.
+
+    ``whole=False``: on an error the rows before the one that failed stay learned (``RowError.trace``); no copy of what
+    is overwritten has to be kept then.
+    """
+    undoing = Undo(state, data.rows.data.size if whole else 0)
+    met = Met.room(state, data.y.size)
+    failed, size = _run(state, data, program, rate, undoing, met)
+    if failed < 0:
+        return _score(state, data.y, data.weight, program, met)
+    if not whole:
+        raise RowError(failed, _score(state, data.y[:failed], data.weight[:failed], program, met.before(failed)))
+    undoing.restore(state, size)
+    raise RowError(failed)
+
+
+def check(state: State, program: Program) -> None:
+    """Refuse what the coupling is not defined for."""
+    coupling, mean, variance = state.coupling.form
+    if coupling == MARGINAL and not can_be_marginalised(program):
+        msg = "coupling='marginal': a Student-t likelihood cannot be integrated over; use coupling='joint'"
+        raise ValueError(msg)
+    if coupling != JOINT and (mean == ONE_STEP or variance == HEIGHT) and not is_newton_at_posterior(program):
+        msg = f"coupling={state.coupling!r} goes with rule='newton', at='posterior'; use Marginal() for others"
+        raise ValueError(msg)
+
+
+class Undo:
+    """How a pass over rows of so many entries is taken back: by what was written over, or by a copy of all cells.
+
+    Where the cells are fewer than the entries a copy of them is the cheaper log. No entries: it is not.
+    """
+
+    def __init__(self, state: State, entries: int) -> None:
+        copied = 0 < state.dim <= entries
+        logged = 0 if copied else entries
+        self.log = (
+            np.empty((logged, *state.cells.shape[1:]), dtype=state.cells.dtype),
+            np.empty(logged if state.seen.size else 0),
+            np.empty(logged, dtype=np.uint64),
+        )
+        self._clock, self._log_weights = float(state.clock[0]), state.log_weights.copy()
+        self._copy = (state.cells.copy(), state.seen.copy()) if copied else None
+
+    def restore(self, state: State, size: int) -> None:
+        """Put everything back; ``size`` entries of the log were used."""
+        if self._copy is not None:
+            state.cells[:], state.seen[:] = self._copy
+        else:
+            undo(state.cells, state.seen, *self.log, size)
+        state.clock[0] = self._clock
+        state.log_weights[:] = self._log_weights
+
+
+def _run(state: State, data: Sparse, program: Program, rate: float, undoing: Undo, met: Met) -> tuple[int, int]:
+    """Choose the loop; returns the row that failed or -1, and the size of the log."""
+    form = state.coupling.form
+    info = np.finfo(state.cells.dtype)
+    limits = (float(info.tiny), float(info.max))
+    time = (state.seen, state.clock, state.kind, rate, state.prior)
+    rows = data.rows
+    shared = (state.cells, time, undoing.log, *rows.plain(), data.y, data.weight, limits, rows.longest)
+    if is_fast(program, form) and state.cells.shape[2] in LANES:
+        failed, size = absorb_logit(*shared, _far(state.cells, rows.indices), met.mean, met.variance)
+    else:
+        failed, size = absorb_any(*shared, met.mean, met.variance, program, form, met.site_precision, met.site_shift)
+    return int(failed), int(size)
+
+
+def _far(cells: np.ndarray, indices: np.ndarray) -> bool:
+    """Whether the rows' cells are too many for the caches, and are to be asked for ahead of time."""
+    if cells.nbytes <= NEAR:
+        return False
+    some = indices[:: max(1, indices.size // LOOKED_AT)]
+    lines = some.astype(np.int64) * cells[0].nbytes >> 6
+    return np.unique(lines).size > SCATTERED
+
+
+def _score(state: State, y: Array, weight: Array, program: Program, met: Met) -> Trace:
+    """What was predicted from the marginals; the components' weights follow from it."""
+    scores = np.empty_like(met.mean)
+    score_rows(program, y, met.mean, met.variance, scores)
+    if scores.shape[1] == 1:
+        return Trace(met.mean[:, 0], met.variance[:, 0], scores[:, 0], met.site_precision, met.site_shift)
+    mixed = mix_rows(program, y, weight, state.log_weights, met.mean, met.variance, scores)
+    return Trace(mixed[0], mixed[1], mixed[2], met.site_precision, met.site_shift)
