@@ -61,9 +61,10 @@ def test_what_is_loaded_is_what_was_saved(path, tmp_path):
     needed(path)
     kept = tensors(path)
     model = gf.load(path)
-    same({key: np.asarray(array) for key, array in model.state().items()}, kept)
+    state = {key: np.asarray(array) for key, array in model.state().items()}
+    same({key: state[key] for key in kept}, kept)  # what a later layout has in addition follows from the header
     gf.save(model, tmp_path / "again")
-    same(tensors(tmp_path / "again"), kept)
+    same(tensors(tmp_path / "again"), state)
 
 
 @pytest.mark.parametrize("path", FILES, ids=name)
