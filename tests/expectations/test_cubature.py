@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 import pytest
 
-from gaussfold.expectations.cubature import GaussHermite, Unscented, resolve
+from gaussfold.expectations.cubature import GaussHermite, Unscented, resolve_cubature
 from tests.shared import ORACLES, needs_oracles
 
 
@@ -79,8 +79,8 @@ def test_refused_orders(order):
 
 
 def test_resolve():
-    assert [resolve(None, d) for d in (1, 2, 5)] == [GaussHermite(64), GaussHermite(20), Unscented(5)]
-    assert resolve("unscented-3", 4) == Unscented(3)
-    assert resolve(GaussHermite(5), 2) == GaussHermite(5)
+    assert [resolve_cubature(None, d) for d in (1, 2, 5)] == [GaussHermite(64), GaussHermite(20), Unscented(5)]
+    assert resolve_cubature("unscented-3", 4) == Unscented(3)
+    assert resolve_cubature(GaussHermite(5), 2) == GaussHermite(5)
     with pytest.raises(ValueError, match=r"cubature='gh': allowed are 'gauss-hermite'.*GaussHermite\(order\)"):
-        resolve("gh", 2)
+        resolve_cubature("gh", 2)

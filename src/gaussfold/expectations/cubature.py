@@ -102,7 +102,7 @@ CUBATURES: Catalogue[Cubature] = Catalogue(
 )
 
 
-def resolve(cubature: str | Cubature | None, dim: int) -> Cubature:
+def resolve_cubature(cubature: str | Cubature | None, dim: int) -> Cubature:
     """A rule by name or as an object; None chooses by dimension.
 
     None is Gauss-Hermite with 64, 20, 10 or 6 points per dimension in 1, 2, 3 or 4 dimensions (at most 1300 points),
@@ -110,9 +110,9 @@ def resolve(cubature: str | Cubature | None, dim: int) -> Cubature:
 
     Examples
     --------
-    >>> resolve(None, 2)
+    >>> resolve_cubature(None, 2)
     GaussHermite(order=20)
-    >>> resolve("unscented-5", 8)
+    >>> resolve_cubature("unscented-5", 8)
     Unscented(order=5)
     """
     if cubature is None:

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from gaussfold.gp.covariances import Covariance
+from gaussfold.likelihoods.chained import VectorLikelihood
+from gaussfold.protocols import Likelihood
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+AnyLikelihood = TypeVar("AnyLikelihood", Likelihood, VectorLikelihood, Likelihood | VectorLikelihood)
 
 
 def prefixes(covariances: tuple[Covariance, ...]) -> list[str]:
@@ -14,15 +21,15 @@ def prefixes(covariances: tuple[Covariance, ...]) -> list[str]:
     return ["covariance."] if len(covariances) == 1 else [f"covariance[{d}]." for d in range(len(covariances))]
 
 
-def likelihood_parameters(likelihood: Any) -> dict[str, float]:
+def likelihood_parameters(likelihood: object) -> dict[str, float]:
     """Fields of the likelihood that are positive numbers, such as a noise's standard deviation."""
     if not dataclasses.is_dataclass(likelihood):
         return {}
-    values = {field.name: getattr(likelihood, field.name) for field in dataclasses.fields(likelihood) if field.init}
+    values = {field.name: vars(likelihood)[field.name] for field in dataclasses.fields(likelihood) if field.init}
     return {name: value for name, value in values.items() if type(value) is float and 0.0 < value < float("inf")}
 
 
-def parameters(covariances: tuple[Covariance, ...], likelihood: Any) -> dict[str, float]:
+def parameters(covariances: tuple[Covariance, ...], likelihood: object) -> dict[str, float]:
     """All of them, in the order of every gradient."""
     found = {
         prefix + name: value
@@ -33,8 +40,8 @@ def parameters(covariances: tuple[Covariance, ...], likelihood: Any) -> dict[str
 
 
 def replaced(
-    covariances: tuple[Covariance, ...], likelihood: Any, values: Mapping[str, float]
-) -> tuple[tuple[Covariance, ...], Any]:
+    covariances: tuple[Covariance, ...], likelihood: AnyLikelihood, values: Mapping[str, float]
+) -> tuple[tuple[Covariance, ...], AnyLikelihood]:
     """Covariances and likelihood with these hyperparameters, by name."""
     known = parameters(covariances, likelihood)
     for name in values:
@@ -46,4 +53,7 @@ def replaced(
         for prefix, covariance in zip(prefixes(covariances), covariances, strict=True)
     )
     mine = {k.removeprefix("likelihood."): float(v) for k, v in values.items() if k.startswith("likelihood.")}
-    return changed, dataclasses.replace(likelihood, **mine) if mine else likelihood
+    if not mine:
+        return changed, likelihood
+    parametrised = cast("DataclassInstance", likelihood)  # only such have parameters
+    return changed, cast("AnyLikelihood", dataclasses.replace(parametrised, **mine))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import ceil
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -172,7 +172,14 @@ def learn(
         model.rule, model.curvature = rule, curvature
 
 
-def _minimise(fn: Callable[[Array], tuple[float, Array]], problem: _Problem, limit: int) -> Any:
+class Found(NamedTuple):
+    """Where a search has ended."""
+
+    x: Array
+    success: bool
+
+
+def _minimise(fn: Callable[[Array], tuple[float, Array]], problem: _Problem, limit: int) -> Found:
     """L-BFGS from where the model is; a point where inference fails counts as very bad.
 
     No search leaves the box of half-width LEAP around its start, since a long first step may land where the energy is
@@ -204,7 +211,7 @@ def _minimise(fn: Callable[[Array], tuple[float, Array]], problem: _Problem, lim
         x = found.x
         if limit <= 0 or not at_fence.any():
             break
-    return found
+    return Found(x, bool(found.success))
 
 
 def _profile(problem: _Problem, max_iter: int) -> Learned:
@@ -221,7 +228,7 @@ def _profile(problem: _Problem, max_iter: int) -> Learned:
         found = _minimise(evaluate, problem, max_iter)
     problem.set(found.x)
     value = problem.infer()
-    return Learned(value, problem.evaluations, bool(found.success), tuple(history), model.parameters())
+    return Learned(value, problem.evaluations, found.success, tuple(history), model.parameters())
 
 
 def _alternate(problem: _Problem, max_iter: int) -> Learned:

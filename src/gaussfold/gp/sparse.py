@@ -182,41 +182,54 @@ class SparsePrior:
         With ``w = C Σ A_n g_n`` and ``Γ = C (Σ A_n G_n A_n') C`` the adjoint of A_n is
         ``(C + mm' - wm' - mw' - 2Γ) A_n Λ_n + 2 C A_n G_n + m (g_n - λ_n)' + w λ_n'``.
         """
-        features, solved = self._mine, self._solved(sites)
-        A, m, C = features.A, solved.mean, solved.cov
-        M, D = len(A[0]), len(A)
-        curve, line = C + np.outer(m, m), [(m, -sites.shift)]
-        bend, open_bar = None, np.zeros((len(self.X), D))
-        if slopes is not None:
-            open_bar = np.stack([slopes.cov[:, d, d] for d in range(D)], axis=1)
-            G = slopes.cov + slopes.inner
-            if G.any() or slopes.mean.any():  # else the sites have settled
-                bend = G
-                w = C @ np.concatenate([a @ slopes.mean[:, d] for d, a in enumerate(A)])
-                curve -= np.outer(w, m) + np.outer(m, w) + 2.0 * C @ _products(A, G) @ C
-                line = [(m, slopes.mean - sites.shift), (w, sites.shift)]
+        chain = _ThroughPosterior(self._mine, self._solved(sites), sites, slopes)
         parameters = []
         inducing = np.zeros_like(self.Z)
         for d, covariance in enumerate(self.covariances):
-            L, mine = self._roots[d], slice(d * M, (d + 1) * M)
-            total = np.asarray(covariance.diagonal_vjp(self.X, open_bar[:, d]))
-            bar_L = np.zeros((M, M))
+            L = self._roots[d]
+            total = np.asarray(covariance.diagonal_vjp(self.X, chain.open_bar[:, d]))
+            bar_L = np.zeros(L.shape)
             for rows in row_blocks(len(self.X), BLOCK):
-                bar = -2.0 * A[d][:, rows] * open_bar[rows, d]
-                for c in range(D):
-                    other = slice(c * M, (c + 1) * M)
-                    bar += (curve[mine, other] @ A[c][:, rows]) * sites.precision[rows, c, d]
-                    if bend is not None:
-                        bar += (C[mine, other] @ A[c][:, rows]) * (2.0 * bend[rows, c, d])
-                for left, right in line:
-                    bar += np.outer(left[mine], right[rows, d])
-                bar_uf = divided(bar, L, turned=True)
-                bar_L -= bar_uf @ A[d][:, rows].T
+                bar_uf = divided(chain.adjoint(d, rows), L, turned=True)
+                bar_L -= bar_uf @ self._mine.A[d][:, rows].T
                 by_parameter, by_input = covariance.pullback(self.Z, self.X[rows], bar_uf)
                 total += by_parameter
                 inducing += by_input
-            bar_uu = root_adjoint(L, bar_L)
-            by_parameter, by_input = covariance.pullback(self.Z, self.Z, bar_uu)
+            by_parameter, by_input = covariance.pullback(self.Z, self.Z, root_adjoint(L, bar_L))
             parameters.append(total + by_parameter)
             inducing += 2.0 * by_input
         return PriorGradient(np.concatenate(parameters), inducing)
+
+
+class _ThroughPosterior:
+    """The adjoint of A_n as :meth:`SparsePrior.gradient` says, a block of rows at a time, and of the open variance."""
+
+    def __init__(self, features: Features, solved: Solved, sites: Sites, slopes: Slopes | None) -> None:
+        self._A, self._cov, self._precision = features.A, solved.cov, sites.precision
+        A, m, C = features.A, solved.mean, solved.cov
+        self._curve, self._line = C + np.outer(m, m), [(m, -sites.shift)]
+        self._bend: Array | None = None
+        self.open_bar = np.zeros(sites.shift.shape)
+        if slopes is None:
+            return
+        self.open_bar = np.stack([slopes.cov[:, d, d] for d in range(len(A))], axis=1)
+        G = slopes.cov + slopes.inner
+        if G.any() or slopes.mean.any():  # else the sites have settled
+            self._bend = G
+            w = C @ np.concatenate([a @ slopes.mean[:, d] for d, a in enumerate(A)])
+            self._curve -= np.outer(w, m) + np.outer(m, w) + 2.0 * C @ _products(A, G) @ C
+            self._line = [(m, slopes.mean - sites.shift), (w, sites.shift)]
+
+    def adjoint(self, d: int, rows: slice) -> Array:
+        """Of latent d's features at these rows."""
+        A, M = self._A, len(self._A[0])
+        mine = slice(d * M, (d + 1) * M)
+        bar = -2.0 * A[d][:, rows] * self.open_bar[rows, d]
+        for c, a in enumerate(A):
+            other = slice(c * M, (c + 1) * M)
+            bar += (self._curve[mine, other] @ a[:, rows]) * self._precision[rows, c, d]
+            if self._bend is not None:
+                bar += (self._cov[mine, other] @ a[:, rows]) * (2.0 * self._bend[rows, c, d])
+        for left, right in self._line:
+            bar += np.outer(left[mine], right[rows, d])
+        return np.asarray(bar)

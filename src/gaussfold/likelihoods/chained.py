@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gaussfold import registry
-from gaussfold.expectations import cubature as rules
-from gaussfold.expectations.cubature import Cubature
+from gaussfold.expectations.cubature import Cubature, resolve_cubature
 from gaussfold.likelihoods import normal
 from gaussfold.likelihoods.normal import NormalMoments
 from gaussfold.linalg.small import lower_roots, root_adjoint, symmetrised
@@ -39,7 +39,7 @@ class Block(NamedTuple):
         return np.asarray(np.broadcast_to(values, (self.latents.shape[0], 1, *values.shape[2:]))[:, 0])
 
 
-class VectorLikelihood:
+class VectorLikelihood(ABC):
     """A likelihood p(y | f) of P outputs given D latents; the parent of every chained family.
 
     Shapes: ``Y (..., P)`` with NaN for a missing output, ``F (..., D)``; the leading axes broadcast. A subclass gives
@@ -51,20 +51,40 @@ class VectorLikelihood:
 
     Attributes
     ----------
-    latents, outputs
-        D and P.
-    gaussian_noise
+    latents, outputs, responses : int
+        D, P, and how many numbers ``conditional`` describes; properties, or class attributes of a subclass.
+    gaussian_noise : bool
         Whether ``y | f`` is normal with the moments that :meth:`conditional` gives, bayes-newton (33). Gauss-Newton
         then differentiates the whitened residual (38), (43); otherwise it is the generalised form (40), (44).
     """
 
-    latents: ClassVar[int] = 1
-    outputs: ClassVar[int] = 1
-    responses: ClassVar[int] = 1
-    gaussian_noise: ClassVar[bool] = False
-    log_concave: ClassVar[bool] = False
     labels: ClassVar[str] = "finite numbers"
     remedy: ClassVar[str] = "drop or correct such rows"
+
+    @property
+    def latents(self) -> int:
+        """D."""
+        return 1
+
+    @property
+    def outputs(self) -> int:
+        """P."""
+        return 1
+
+    @property
+    def responses(self) -> int:
+        """How many numbers :meth:`conditional` describes."""
+        return self.outputs
+
+    @property
+    def gaussian_noise(self) -> bool:
+        """Whether y given f is normal."""
+        return False
+
+    @property
+    def log_concave(self) -> bool:
+        """Whether the Hessian of log p is negative semi-definite for every label."""
+        return False
 
     @property
     def one_latent(self) -> Likelihood | None:
@@ -73,28 +93,29 @@ class VectorLikelihood:
 
     # What a subclass says.
 
+    @abstractmethod
     def log_prob(self, Y: ArrayLike, F: ArrayLike) -> Array:
         """``log p(y | f)``, shape (...)."""
-        raise NotImplementedError(self._missing("log_prob(Y, F)"))
 
+    @abstractmethod
     def derivatives(self, Y: ArrayLike, F: ArrayLike) -> tuple[Array, Array]:
         """Gradient (..., D) and Hessian (..., D, D) of ``log p(y | f)`` in f."""
-        raise NotImplementedError(self._missing("derivatives(Y, F)"))
 
     def conditional(self, F: ArrayLike) -> NormalMoments:
         """Mean (..., P) and covariance (..., P, P) of the response given f."""
-        raise NotImplementedError(self._missing("conditional(F)"))
+        raise ValueError(self._unknown("conditional(F)", F))
 
     def conditional_slopes(self, F: ArrayLike) -> NormalMoments:
         """Conditional moments and their first derivatives; a slope that is None is zero."""
-        raise NotImplementedError(self._missing("conditional_slopes(F)"))
+        raise ValueError(self._unknown("conditional_slopes(F)", F))
 
     def conditional_curvatures(self, F: ArrayLike) -> NormalMoments:
         """Conditional moments and their first two derivatives; None is zero."""
-        raise NotImplementedError(self._missing("conditional_curvatures(F)"))
+        raise ValueError(self._unknown("conditional_curvatures(F)", F))
 
-    def closed_regression(self, mean: Array, cov: Array) -> tuple[NormalMoments, Array] | None:  # noqa: ARG002
+    def closed_regression(self, mean: Array, cov: Array) -> tuple[NormalMoments, Array] | None:
         """The affine fit of :func:`gaussfold.likelihoods.regression.regress` without nodes; None: there is none."""
+        del mean, cov
         return None
 
     def compiled_site(
@@ -253,7 +274,7 @@ class VectorLikelihood:
 
     def blocks(self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature) -> Iterator[Block]:
         """The rows with their nodes, as many at a time as memory likes."""
-        points, weights = rules.resolve(cubature, self.latents).nodes(self.latents)
+        points, weights = resolve_cubature(cubature, self.latents).nodes(self.latents)
         size = max(1, BLOCK // (points.shape[0] * self.latents**2))
         for start in range(0, max(mean.shape[0], 1), size):
             rows = slice(start, min(start + size, mean.shape[0]))
@@ -261,5 +282,8 @@ class VectorLikelihood:
             latents = mean[rows, None, :] + points @ np.swapaxes(roots, -1, -2)
             yield Block(rows, Y[rows, None, :], latents, roots, points, weights)
 
-    def _missing(self, method: str) -> str:
-        return f"{self} does not say {method}; define that method to use what depends on it"
+    def _unknown(self, method: str, F: ArrayLike) -> str:
+        return (
+            f"{self} does not say {method}, which was asked for at latents of shape {np.shape(F)}: taylor, pl, pl2, "
+            "Gauss-Newton and predictions of y need it; define that method, or use rule 'newton', 'vi' or 'ep'"
+        )

@@ -7,13 +7,14 @@ normalisers and tilted covariances are positive whatever the weights are.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from math import log, pi
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import scipy
 
-from gaussfold.expectations import cubature as rules
+from gaussfold.expectations.cubature import resolve_cubature
 from gaussfold.likelihoods.chained import BLOCK, AnyCubature
 from gaussfold.likelihoods.gaussian_noise import GaussianNoise
 from gaussfold.linalg.small import inverse, lower_roots, symmetrised, whiteners
@@ -39,12 +40,14 @@ class ConditionallyLinear(GaussianNoise):
     With a rule given by name or object they are sums over its nodes in all D dimensions, as for any other likelihood.
     """
 
-    outer: ClassVar[tuple[int, ...]]
-    """Which latents a are integrated by nodes; the rest, b, exactly."""
+    @property
+    @abstractmethod
+    def outer(self) -> tuple[int, ...]:
+        """Which latents a are integrated by nodes; the rest, b, exactly."""
 
+    @abstractmethod
     def linear_part(self, a: Array) -> tuple[Array, Array, Array | float]:
         """``A (..., P, D - d)``, ``R (..., P, P)`` and a constant ``c (..., P)`` at outer latents ``a (..., d)``."""
-        raise NotImplementedError(self._missing("linear_part(a)"))
 
     def tilted(
         self, Y: Array, mean: Array, cov: Array, alpha: float = 1.0, cubature: AnyCubature = None
@@ -77,7 +80,7 @@ class ConditionallyLinear(GaussianNoise):
         return self._moments(Y, mean, cov, alpha).log_z
 
     def _moments(self, Y: Array, mean: Array, cov: Array, alpha: float) -> Tilted:
-        points, weights = rules.resolve(None, len(self.outer)).nodes(len(self.outer))
+        points, weights = resolve_cubature(None, len(self.outer)).nodes(len(self.outer))
         size = max(1, BLOCK // (points.shape[0] * self.latents**2))
         parts = [
             self._block(Y[i : i + size], mean[i : i + size], cov[i : i + size], alpha, points, np.log(weights))

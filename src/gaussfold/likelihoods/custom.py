@@ -67,12 +67,25 @@ class CustomLikelihood(VectorLikelihood):
             msg = "labels are for one discrete output, and replace conditional; give one of the two"
             raise ValueError(msg)
         self._function = log_prob
-        self.latents, self.outputs = int(latents), int(outputs)  # type: ignore[misc]
-        self.responses = self.outputs  # type: ignore[misc]
-        self.gaussian_noise = bool(gaussian_noise)  # type: ignore[misc]
+        self._shape, self._gaussian_noise = (int(latents), int(outputs)), bool(gaussian_noise)
         self._labels = None if labels is None else np.asarray(labels, dtype=float)
         self._moments = self._summed if labels is not None else conditional
         self._jax()
+
+    @property
+    def latents(self) -> int:
+        """D."""
+        return self._shape[0]
+
+    @property
+    def outputs(self) -> int:
+        """P."""
+        return self._shape[1]
+
+    @property
+    def gaussian_noise(self) -> bool:
+        """As was said."""
+        return self._gaussian_noise
 
     def __repr__(self) -> str:
         return f"CustomLikelihood({self._function!r}, latents={self.latents}, outputs={self.outputs})"
@@ -115,12 +128,12 @@ class CustomLikelihood(VectorLikelihood):
 
     def _double(self) -> AbstractContextManager[Any]:
         """Double precision inside, the program's own setting outside."""
-        jax = self._jax()
-        if hasattr(jax, "enable_x64"):
-            return jax.enable_x64(True)  # type: ignore[no-any-return]
-        from jax.experimental import enable_x64
-
-        return enable_x64()  # type: ignore[no-any-return]
+        try:
+            from jax import enable_x64
+        except ImportError:  # where JAX had it before
+            from jax.experimental import enable_x64
+        switch: AbstractContextManager[None] = enable_x64(True)
+        return switch
 
     def _summed(self, f: Any) -> tuple[Any, Any]:
         """Moments of one discrete output, as sums over its labels."""

@@ -16,11 +16,6 @@ class GaussianNoise(VectorLikelihood):
 
     gaussian_noise: ClassVar[bool] = True
 
-    @property
-    def responses(self) -> int:  # type: ignore[override]
-        """The response is the output itself."""
-        return self.outputs
-
     def log_prob(self, Y: ArrayLike, F: ArrayLike) -> Array:
         """``log N(y | ν(f), Σ(f))``."""
         return normal.log_density(np.asarray(Y, dtype=float), self.conditional(F))

@@ -84,7 +84,7 @@ class HeteroscedasticGaussian(ConditionallyLinear):
         scale, slope, bend = softplus(F[..., 1]), sigmoid(F[..., 1]), sigmoid_slope(F[..., 1])
         twice = np.zeros((*scale.shape, 1, 1, 2, 2))
         twice[..., 0, 0, 1, 1] = 2.0 * (slope**2 + scale * bend)
-        return moments._replace(cov_curvature=twice)
+        return moments.having(cov_curvature=twice)
 
     def linear_part(self, a: Array) -> tuple[Array, Array, float]:
         """Given f₂ the mean is f₁ itself."""

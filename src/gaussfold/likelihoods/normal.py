@@ -25,6 +25,10 @@ class NormalMoments(NamedTuple):
     mean_curvature: Array | None = None  # (..., P, D, D)
     cov_curvature: Array | None = None  # (..., P, P, D, D)
 
+    def having(self, **derivatives: Array | None) -> NormalMoments:
+        """The same moments with these derivatives."""
+        return NormalMoments(**(self._asdict() | derivatives))
+
 
 def keep_observed(Y: Array, moments: NormalMoments) -> tuple[Array, NormalMoments, Array]:
     """Drop missing (NaN) outputs: residual, moments and number of outputs left, per row.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import ClassVar
+from typing import ClassVar, Protocol, cast, runtime_checkable
 
 import numpy as np
 
@@ -38,12 +38,12 @@ class OneLatent(VectorLikelihood):
     responses: ClassVar[int] = 1
 
     @property
-    def log_concave(self) -> bool:  # type: ignore[override]
+    def log_concave(self) -> bool:
         """As the scalar likelihood says."""
         return self.scalar.log_concave
 
     @property
-    def gaussian_noise(self) -> bool:  # type: ignore[override]
+    def gaussian_noise(self) -> bool:
         """Whether the scalar likelihood is the normal one."""
         return isinstance(self.scalar, Gaussian)
 
@@ -80,13 +80,13 @@ class OneLatent(VectorLikelihood):
 
     def conditional_slopes(self, F: ArrayLike) -> NormalMoments:
         """And the first derivatives."""
-        return self.conditional_curvatures(F)._replace(mean_curvature=None, cov_curvature=None)
+        return self.conditional_curvatures(F).having(mean_curvature=None, cov_curvature=None)
 
     def conditional_curvatures(self, F: ArrayLike) -> NormalMoments:
         """And the first two derivatives."""
         f = np.asarray(F, dtype=float)[..., 0]
         first, second = conditional_derivatives(self.scalar, f)
-        return self.conditional(F)._replace(
+        return self.conditional(F).having(
             mean_slope=first.mean[..., None, None],
             cov_slope=first.variance[..., None, None, None],
             mean_curvature=second.mean[..., None, None, None],
@@ -167,11 +167,25 @@ class OneLatent(VectorLikelihood):
         return first[:, None], total[:, None, None]
 
 
+@runtime_checkable
+class _KnowsItsSlopes(Protocol):
+    """A likelihood that differentiates its conditional moments itself."""
+
+    def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]: ...
+
+
 def conditional_derivatives(likelihood: Likelihood, f: Array) -> tuple[Moments, Moments]:
     """First and second derivatives of E[y|f] and Var[y|f]: the likelihood's own, or central differences."""
-    own = getattr(likelihood, "conditional_derivatives", None)
-    found = own(f) if own is not None else ScalarLikelihood.conditional_derivatives(likelihood, f)  # type: ignore[arg-type]
-    return tuple(Moments(*(np.asarray(a) + 0.0 * f for a in pair)) for pair in found)  # type: ignore[return-value]
+    if isinstance(likelihood, _KnowsItsSlopes):
+        first, second = likelihood.conditional_derivatives(f)
+    else:
+        first, second = ScalarLikelihood.conditional_derivatives(cast("ScalarLikelihood", likelihood), f)
+    return _like(f, first), _like(f, second)
+
+
+def _like(f: Array, moments: Moments) -> Moments:
+    """The same numbers in the shape of f."""
+    return Moments(*(np.asarray(a) + 0.0 * f for a in moments))
 
 
 def _scalar(mean: Array, cov: Array) -> Moments:

@@ -74,14 +74,14 @@ class ProductGaussian(ConditionallyLinear):
         """``(φ, f₁ φ')``; the noise is constant."""
         F = np.asarray(F, dtype=float)
         slope = np.stack([softplus(F[..., 1]), F[..., 0] * sigmoid(F[..., 1])], axis=-1)
-        return self.conditional(F)._replace(mean_slope=slope[..., None, :])
+        return self.conditional(F).having(mean_slope=slope[..., None, :])
 
     def conditional_curvatures(self, F: ArrayLike) -> NormalMoments:
         """``0``, ``φ'`` across, ``f₁ φ''``."""
         F = np.asarray(F, dtype=float)
         across = sigmoid(F[..., 1])
         bend = np.stack([np.zeros_like(across), across, across, F[..., 0] * sigmoid_slope(F[..., 1])], axis=-1)
-        return self.conditional_slopes(F)._replace(mean_curvature=bend.reshape(*across.shape, 1, 2, 2))
+        return self.conditional_slopes(F).having(mean_curvature=bend.reshape(*across.shape, 1, 2, 2))
 
     def linear_part(self, a: Array) -> tuple[Array, Array, float]:
         """Given f₂ the mean is φ(f₂) f₁."""

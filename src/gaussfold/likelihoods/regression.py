@@ -40,7 +40,8 @@ def regress(
     parts = [fit(likelihood, block) for block in likelihood.blocks(blank, mean, cov, cubature)]
     if len(parts) == 1:
         return parts[0]
-    moments = NormalMoments(*map(_joined, zip(*(p.moments for p in parts), strict=True)))  # type: ignore[arg-type]
+    joined, joined_cov, *derivatives = (_joined(column) for column in zip(*(p.moments for p in parts), strict=True))
+    moments = NormalMoments(np.asarray(joined), np.asarray(joined_cov), *derivatives)
     return Regression(moments, _joined(tuple(p.cov_by_cov for p in parts)))
 
 
@@ -82,7 +83,7 @@ def _second_order(likelihood: VectorLikelihood, block: Block) -> Regression:
     mean, _, residual = _fit(block, given.mean)
     cov = block.average(given.cov) + _outer(block, residual, residual)
     shape = (*block.latents.shape[:2], likelihood.responses, likelihood.latents)
-    slope, cross_k, residual_k = _fit(block, np.broadcast_to(given.mean_slope, shape))  # type: ignore[arg-type]
+    slope, cross_k, residual_k = _fit(block, np.broadcast_to(np.asarray(given.mean_slope), shape))
     half = np.einsum("nikj->nijk", _outer(block, residual_k, residual))
     cov_slope = half + np.swapaxes(half, 1, 2)
     pair = np.einsum("nikjl->nijkl", _outer(block, residual_k, residual_k))

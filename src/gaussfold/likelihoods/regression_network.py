@@ -59,17 +59,17 @@ class RegressionNetwork(ConditionallyLinear, QuadraticMean):
         return hash((self.noise_cov.tobytes(), self.signals, self.weight_offset))
 
     @property
-    def outputs(self) -> int:  # type: ignore[override]
+    def outputs(self) -> int:
         """P."""
         return int(self.noise_cov.shape[0])
 
     @property
-    def latents(self) -> int:  # type: ignore[override]
+    def latents(self) -> int:
         """``q (1 + P)``."""
         return int(self.signals) * (1 + self.outputs)
 
     @property
-    def outer(self) -> tuple[int, ...]:  # type: ignore[override]
+    def outer(self) -> tuple[int, ...]:
         """The signals: given them the mean is linear in the weights."""
         return tuple(range(int(self.signals)))
 
@@ -93,7 +93,7 @@ class RegressionNetwork(ConditionallyLinear, QuadraticMean):
         slope[..., :q] = weights
         for p in range(P):
             slope[..., p, q * (1 + p) : q * (2 + p)] = signals
-        return self.conditional(F)._replace(mean_slope=slope)
+        return self.conditional(F).having(mean_slope=slope)
 
     def conditional_curvatures(self, F: ArrayLike) -> NormalMoments:
         """1 where a signal meets its own weight; constant."""
@@ -104,7 +104,7 @@ class RegressionNetwork(ConditionallyLinear, QuadraticMean):
                 j = q * (1 + p) + i
                 bend[p, i, j] = bend[p, j, i] = 1.0
         lead = (1,) * (np.asarray(F).ndim - 1)
-        return self.conditional_slopes(F)._replace(mean_curvature=bend.reshape(lead + bend.shape))
+        return self.conditional_slopes(F).having(mean_curvature=bend.reshape(lead + bend.shape))
 
     def _split(self, F: ArrayLike) -> tuple[Array, Array]:
         F = np.asarray(F, dtype=float)

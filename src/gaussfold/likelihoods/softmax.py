@@ -43,7 +43,7 @@ class Softmax(VectorLikelihood):
             whole("classes", self.classes, least=2, owner="Softmax")
 
     @property
-    def latents(self) -> int:  # type: ignore[override]
+    def latents(self) -> int:
         """K."""
         if self.classes is None:
             msg = "Softmax(): the number of classes is not known; give it, as in Softmax(classes=3)"
@@ -51,7 +51,7 @@ class Softmax(VectorLikelihood):
         return int(self.classes)
 
     @property
-    def responses(self) -> int:  # type: ignore[override]
+    def responses(self) -> int:
         """K - 1 indicators."""
         return self.latents - 1
 
@@ -89,7 +89,7 @@ class Softmax(VectorLikelihood):
     def conditional_slopes(self, F: ArrayLike) -> NormalMoments:
         """``∂p_i = p_i (δ_ik - p_k)``, and of the covariance by the product rule."""
         full = self.conditional_curvatures(F)
-        return full._replace(mean_curvature=None, cov_curvature=None)
+        return full.having(mean_curvature=None, cov_curvature=None)
 
     def conditional_curvatures(self, F: ArrayLike) -> NormalMoments:
         """First and second derivatives of ``p`` and ``diag(p) - pp'``."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self, cast
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from gaussfold import registry
 from gaussfold.gp.covariances.state_space import ProductSpace, StateSpace, SumSpace
 from gaussfold.gp.differences import by_log_parameter, five_point
 from gaussfold.types import Array
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 class Covariance(ABC):
@@ -43,7 +46,7 @@ class Covariance(ABC):
         """
         found: dict[str, float] = {}
         for name in self.learned:
-            value = getattr(self, name)
+            value = vars(self)[name]
             if isinstance(value, tuple):
                 found |= {f"{name}[{i}]": float(v) for i, v in enumerate(value)}
             else:
@@ -53,14 +56,15 @@ class Covariance(ABC):
     def replace(self, values: Mapping[str, float]) -> Self:
         """The same covariance with these hyperparameters, by name; those not named keep their value."""
         _known(values, self.parameters())
-        changed: dict[str, Any] = {}
+        changed: dict[str, object] = {}
         for name in self.learned:
-            old = getattr(self, name)
+            old = vars(self)[name]
             if isinstance(old, tuple):
                 changed[name] = tuple(values.get(f"{name}[{i}]", v) for i, v in enumerate(old))
             else:
                 changed[name] = values.get(name, old)
-        return dataclasses.replace(self, **changed)  # type: ignore[type-var]
+        leaf = cast("DataclassInstance", self)  # as every leaf is
+        return cast("Self", dataclasses.replace(leaf, **changed))
 
     def config(self) -> dict[str, object]:
         """Name and parameters, as JSON can hold them."""
@@ -118,10 +122,11 @@ class Covariance(ABC):
 class _Composite(Covariance):
     """Several covariances; hyperparameters are named ``part.name`` with the part's position."""
 
-    parts: tuple[Any, ...]
+    parts: tuple[Covariance, ...]
 
     def __post_init__(self) -> None:
-        for part in self.parts:
+        given: tuple[object, ...] = self.parts
+        for part in given:
             if not isinstance(part, Covariance):
                 msg = f"{part!r} is not a covariance; add and multiply objects of gaussfold.gp, such as Matern32()"
                 raise TypeError(msg)
