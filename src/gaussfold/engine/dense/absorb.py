@@ -63,6 +63,8 @@ def absorb_rows(
     gains); a row whose cavity is not a Gaussian (possible only beside sites of negative
     precision) keeps its site in this sweep.
     """
+    # One long body of many arguments: calls with arrays count references to them, and a record of arrays would be
+    # looked through by Numba at every call from Python, both of which show in a row of ten features.
     family, rule, at = program
     n, k = rows.shape
     b = np.empty(k)

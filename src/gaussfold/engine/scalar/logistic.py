@@ -166,13 +166,8 @@ def probit_scaling_root(c: float, v0: float) -> float:
 
 
 @part
-def logistic_root(a_plus: float, b: float, m0: float, v0: float, shrink: bool) -> tuple[float, float, int]:
-    """The implicit mean and variance for the gradient ``a_plus - b σ(a)``: rvga (69)-(70).
-
-    One scalar, a = k m. F(a) = a/k(v(a)) - v0 (A - bσ(a)) - m0 increases strictly (DESIGN §8), so a
-    bracketed Newton iteration is safe. ``shrink=False`` sets k = 1: the mode instead of (69)-(70).
-    Returns (m, v, iterations).
-    """
+def _root_bracket(a_plus: float, b: float, m0: float, v0: float, shrink: bool) -> tuple[float, float, float]:
+    """Where :func:`logistic_root` starts, and the two ends between which the root lies: rvga (71)-(72)."""
     q_max = math.sqrt(1.0 + v0 / PROBIT_SCALE) if shrink else 1.0
     low = m0 + v0 * (a_plus - b)
     high = m0 + v0 * a_plus
@@ -188,7 +183,18 @@ def logistic_root(a_plus: float, b: float, m0: float, v0: float, shrink: bool) -
         a = max(a, math.log(pull_up / (1.0 + math.log(pull_up) + max(-m0, 0.0))))
     if pull_down > 2.0 and a > -math.log(pull_down):
         a = min(a, -math.log(pull_down / (1.0 + math.log(pull_down) + max(m0, 0.0))))
-    a = min(max(a, low), high)
+    return min(max(a, low), high), low, high
+
+
+@part
+def logistic_root(a_plus: float, b: float, m0: float, v0: float, shrink: bool) -> tuple[float, float, int]:
+    """The implicit mean and variance for the gradient ``a_plus - b σ(a)``: rvga (69)-(70).
+
+    One scalar, a = k m. F(a) = a/k(v(a)) - v0 (A - bσ(a)) - m0 increases strictly (DESIGN §8), so a
+    bracketed Newton iteration is safe. ``shrink=False`` sets k = 1: the mode instead of (69)-(70).
+    Returns (m, v, iterations).
+    """
+    a, low, high = _root_bracket(a_plus, b, m0, v0, shrink)
     q = 1.0
     n = 0
     while n < 100:

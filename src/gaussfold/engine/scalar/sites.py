@@ -117,6 +117,24 @@ def implicit(
 
 
 @part
+def _after_trial(
+    family: Family, rule: RuleRecord, at: int, y: float, w: float, m0: float, v0: float, j: float, h: float
+) -> tuple[float, float, float, float, int]:
+    """The extragradient forms: (J, H) at the prior make a trial belief, whose site updates the original one."""
+    shrink = 1.0 / (1.0 - v0 * h)
+    m1 = m0 + v0 * shrink * j
+    j1, h1 = rule_site(family, rule, y, w, m1, v0 * shrink, m0, v0)
+    if at == EXTRAGRADIENT_MEAN_ONLY:  # lrvga (141)-(143)
+        j = j1
+    elif at == EXTRAGRADIENT_PRINTED:  # lrvga (137)-(140)
+        j, h = j1, h1
+    else:  # the site at the trial belief, as natural parameters: exact for Gaussian data
+        j, h = j1 + h1 * (m0 - m1), h1
+    shrink = 1.0 / (1.0 - v0 * h)
+    return shrink * j, h, m0 + v0 * shrink * j, v0 * shrink, 2
+
+
+@part
 def make_site(
     family: Family, rule: RuleRecord, at: int, y: float, w: float, m0: float, v0: float
 ) -> tuple[float, float, float, float, int]:
@@ -140,17 +158,7 @@ def make_site(
             j = (m - m0) / v0  # a stiff site: the root is known better than the gradient there
         return j, h, m, v, n
     j, h = rule_site(family, rule, y, w, m0, v0, m0, v0)
-    shrink = 1.0 / (1.0 - v0 * h)
-    n = 1
-    if at >= EXTRAGRADIENT:
-        m1 = m0 + v0 * shrink * j
-        j1, h1 = rule_site(family, rule, y, w, m1, v0 * shrink, m0, v0)
-        n = 2
-        if at == EXTRAGRADIENT_MEAN_ONLY:  # lrvga (141)-(143)
-            j = j1
-        elif at == EXTRAGRADIENT_PRINTED:  # lrvga (137)-(140)
-            j, h = j1, h1
-        else:  # the site at the trial belief, as natural parameters: exact for Gaussian data
-            j, h = j1 + h1 * (m0 - m1), h1
+    if at < EXTRAGRADIENT:
         shrink = 1.0 / (1.0 - v0 * h)
-    return shrink * j, h, m0 + v0 * shrink * j, v0 * shrink, n
+        return shrink * j, h, m0 + v0 * shrink * j, v0 * shrink, 1
+    return _after_trial(family, rule, at, y, w, m0, v0, j, h)

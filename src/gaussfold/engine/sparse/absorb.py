@@ -8,22 +8,28 @@ that are written here: they follow in ``mixing``. A row is learned whole or not 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from gaussfold.engine.compiled import compiled, compiled_inline
 from gaussfold.engine.simd.lane_memory import pointer, prefetch
 from gaussfold.engine.sparse.cells import STILL, note, take
-from gaussfold.engine.sparse.visit_any import visit_any
+from gaussfold.engine.sparse.visit_any import Form, visit_any
 from gaussfold.engine.sparse.visit_logit import visit_eight, visit_one
+from gaussfold.types import Program
+
+Time: TypeAlias = tuple[np.ndarray, np.ndarray, int, float, np.ndarray]
+"""When each feature was last seen, the clock, what time does (``cells.STILL`` ...), its rate, and the prior's cells."""
+Log: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""What was overwritten, to be put back if a row fails: cells, when they were seen, and where they were."""
 
 AHEAD = 8
 """Rows between asking for a cell and using it: memory takes as long as a few rows do."""
 
 
 @compiled
-def _ask(cells: Any, step: Any, jump: Any, indices: Any, start: Any, stop: Any) -> Any:
+def _ask(cells: np.ndarray, step: int, jump: int, indices: np.ndarray, start: int, stop: int) -> None:
     """Ask for the cells of a row, of ``step`` numbers each, at most two cache lines of ``jump`` numbers."""
     for q in range(start, stop):
         prefetch(cells, np.int64(indices[q]) * step)
@@ -33,16 +39,27 @@ def _ask(cells: Any, step: Any, jump: Any, indices: Any, start: Any, stop: Any) 
 
 
 @compiled_inline
-def _mark(seen: Any, now: Any, indices: Any, start: Any, stop: Any) -> Any:
+def _mark(seen: np.ndarray, now: float, indices: np.ndarray, start: int, stop: int) -> None:
     for q in range(start, stop):
         seen[indices[q]] = now
 
 
 @compiled
 def absorb_logit(
-    cells: Any, time: Any, log: Any, indptr: Any, indices: Any, data: Any, y: Any, w: Any, limits: Any, longest: Any,
-    far: Any, mean: Any, variance: Any,
-) -> Any:  # fmt: skip
+    cells: np.ndarray,
+    time: Time,
+    log: Log,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray,
+    y: np.ndarray,
+    w: np.ndarray,
+    limits: tuple[float, float],
+    longest: int,
+    far: bool,
+    mean: np.ndarray,
+    variance: np.ndarray,
+) -> tuple[int, int]:
     """Visit the rows in order, K = 1 or 8, marginal logit. Returns the row that failed or -1, and the log's size.
 
     ``far``: the cells do not fit into the caches.
@@ -97,9 +114,23 @@ def absorb_logit(
 
 @compiled
 def absorb_any(
-    cells: Any, time: Any, log: Any, indptr: Any, indices: Any, data: Any, y: Any, w: Any, limits: Any, longest: Any,
-    mean: Any, variance: Any, program: Any, form: Any, site_precision: Any, site_shift: Any,
-) -> Any:  # fmt: skip
+    cells: np.ndarray,
+    time: Time,
+    log: Log,
+    indptr: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray,
+    y: np.ndarray,
+    w: np.ndarray,
+    limits: tuple[float, float],
+    longest: int,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    program: Program,
+    form: Form,
+    site_precision: np.ndarray,
+    site_shift: np.ndarray,
+) -> tuple[int, int]:
     """As ``absorb_logit`` for any K, likelihood, rule, at and coupling."""
     seen, clock, kind, rate, prior = time
     log_cells, log_seen, log_at = log

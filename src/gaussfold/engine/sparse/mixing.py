@@ -9,12 +9,11 @@ weights at the start the mixture's total log loss is at most log K above that of
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from gaussfold.engine.compiled import compiled, compiled_fused
-from gaussfold.engine.families import has_soft_labels
+from gaussfold.engine.families import Family, has_soft_labels
 from gaussfold.engine.scalar.expectations import log_predictive
 from gaussfold.engine.scalar.exponential import exp_nonpositive
 from gaussfold.engine.simd.lane_memory import load8, store
@@ -22,7 +21,7 @@ from gaussfold.engine.simd.lanes import peak, total
 
 
 @compiled
-def any_scores(family: Any, y: Any, means: Any, variances: Any, scores: Any) -> Any:
+def any_scores(family: Family, y: np.ndarray, means: np.ndarray, variances: np.ndarray, scores: np.ndarray) -> None:
     """Log predictive probability of every row under every component; NaN without a label."""
     for r in range(y.size):
         for c in range(means.shape[1]):
@@ -30,7 +29,7 @@ def any_scores(family: Any, y: Any, means: Any, variances: Any, scores: Any) -> 
 
 
 @compiled
-def _log_sum(log_weights: Any, scores: Any) -> Any:
+def _log_sum(log_weights: np.ndarray, scores: np.ndarray) -> float:
     top = -math.inf
     for c in range(scores.size):
         top = max(top, log_weights[c] + scores[c])
@@ -44,8 +43,8 @@ def _log_sum(log_weights: Any, scores: Any) -> Any:
 
 @compiled
 def _soft_score(
-    family: Any, y: Any, log_weights: Any, means: Any, variances: Any, sides: Any
-) -> Any:  # fmt: skip
+    family: Family, y: float, log_weights: np.ndarray, means: np.ndarray, variances: np.ndarray, sides: np.ndarray
+) -> float:
     """A soft label: the cross-entropy of the averaged probability, by averaging each side."""
     score = 0.0
     for side in (0.0, 1.0):
@@ -56,7 +55,9 @@ def _soft_score(
 
 
 @compiled
-def _mix_row(log_weights: Any, means: Any, variances: Any, scores: Any, w: Any) -> Any:
+def _mix_row(
+    log_weights: np.ndarray, means: np.ndarray, variances: np.ndarray, scores: np.ndarray, w: float
+) -> tuple[float, float, float]:
     """Mean, variance and score of the mixture, then new weights unless ``w`` is 0 or there is no label."""
     mean = 0.0
     for c in range(means.size):
@@ -77,7 +78,9 @@ def _mix_row(log_weights: Any, means: Any, variances: Any, scores: Any, w: Any) 
 
 
 @compiled_fused
-def _mix_eight(log_weights: Any, means: Any, variances: Any, scores: Any, r: Any, w: Any) -> Any:
+def _mix_eight(
+    log_weights: np.ndarray, means: np.ndarray, variances: np.ndarray, scores: np.ndarray, r: int, w: float
+) -> tuple[float, float, float]:
     """As ``_mix_row``, in lanes."""
     log_weight = load8(log_weights, 0)
     score8 = load8(scores, r * 8)
@@ -102,9 +105,17 @@ def _mix_eight(log_weights: Any, means: Any, variances: Any, scores: Any, r: Any
 
 @compiled
 def mix(
-    family: Any, y: Any, w: Any, log_weights: Any, means: Any, variances: Any, scores: Any,
-    out_mean: Any, out_variance: Any, out_score: Any,
-) -> Any:  # fmt: skip
+    family: Family,
+    y: np.ndarray,
+    w: np.ndarray,
+    log_weights: np.ndarray,
+    means: np.ndarray,
+    variances: np.ndarray,
+    scores: np.ndarray,
+    out_mean: np.ndarray,
+    out_variance: np.ndarray,
+    out_score: np.ndarray,
+) -> None:
     """Go through the rows in order: the mixture's mean, variance and score before each, then the new weights."""
     k = means.shape[1]
     sides = np.empty(k)

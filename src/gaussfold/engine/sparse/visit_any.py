@@ -14,23 +14,28 @@ irrelevant. (17) and (18) are options of newton. Reference twin: ``tests/referen
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from gaussfold.engine.compiled import compiled
-from gaussfold.engine.families import derivatives, has_spread, log_density, marginalised
+from gaussfold.engine.families import Family, derivatives, has_spread, log_density, marginalised
 from gaussfold.engine.scalar.expectations import height_normaliser
 from gaussfold.engine.scalar.sites import make_site
 from gaussfold.engine.sparse.cells import put
+from gaussfold.types import Program
 
+Form: TypeAlias = tuple[int, int, int]
+"""A coupling: joint or marginal, how the mean is found, how the variance is."""
 JOINT, MARGINAL = range(2)
 SOLVED, ONE_STEP = range(2)
 CURVATURE, HEIGHT = range(2)
 
 
 @compiled
-def _seen_through(family: Any, program: Any, form: Any, y: Any, w: Any, m0: Any, v0: Any) -> Any:
+def _seen_through(
+    family: Family, program: Program, form: Form, y: float, w: float, m0: float, v0: float
+) -> tuple[float, float, bool]:
     """(J, factor of the variance, whether it multiplies or divides) for one feature whose marginal is N(m0, v0)."""
     _, rule, at = program
     _, mean_form, variance_form = form
@@ -49,7 +54,9 @@ def _seen_through(family: Any, program: Any, form: Any, y: Any, w: Any, m0: Any,
 
 
 @compiled
-def coordinate(program: Any, form: Any, y: Any, w: Any, x: Any, m: Any, v: Any, mean: Any, variance: Any) -> Any:
+def coordinate(
+    program: Program, form: Form, y: float, w: float, x: float, m: float, v: float, mean: float, variance: float
+) -> tuple[float, float]:
     """Update one feature with the others integrated out; ``mean`` and ``variance`` are those of the row."""
     own = x * x * v
     if not own > 0.0:
@@ -66,14 +73,31 @@ def coordinate(program: Any, form: Any, y: Any, w: Any, x: Any, m: Any, v: Any, 
 
 @compiled
 def visit_any(
-    cells: Any, indices: Any, data: Any, start: Any, stop: Any, y: Any, w: Any, learn: Any, tiny: Any, huge: Any,
-    ms: Any, vs: Any, mean: Any, variance: Any, r: Any, program: Any, form: Any, site_precision: Any, site_shift: Any,
-) -> Any:  # fmt: skip
+    cells: np.ndarray,
+    indices: np.ndarray,
+    data: np.ndarray,
+    start: int,
+    stop: int,
+    y: float,
+    w: float,
+    learn: bool,
+    tiny: float,
+    huge: float,
+    ms: np.ndarray,
+    vs: np.ndarray,
+    mean: np.ndarray,
+    variance: np.ndarray,
+    r: int,
+    program: Program,
+    form: Form,
+    site_precision: np.ndarray,
+    site_shift: np.ndarray,
+) -> bool:
     """Visit one row whose cells are taken, any K: its marginals to ``mean`` and ``variance``; False if it fails."""
     family, rule, at = program
     k = cells.shape[2]
     n = stop - start
-    wild: Any = 0
+    out_of_range = np.int64(0)
     for c in range(k):
         f = 0.0
         s = 0.0
@@ -83,8 +107,8 @@ def visit_any(
             s += x * x * vs[t * k + c]
         mean[r, c] = f
         variance[r, c] = s
-        wild += 1 - np.int64((abs(f) < math.inf) & (s < math.inf))
-    if wild > 0:
+        out_of_range += 1 - np.int64((abs(f) < math.inf) & (s < math.inf))
+    if out_of_range > 0:
         return False
     if not learn:
         return True
@@ -108,8 +132,8 @@ def visit_any(
                 ms[i], vs[i] = coordinate(program, form, y, w, np.float64(data[start + t]), ms[i], vs[i], f, s)
         for t in range(n):
             i = t * k + c
-            wild += 1 - np.int64((abs(ms[i]) <= huge) & (vs[i] >= tiny) & (vs[i] <= huge))
-    if wild > 0:
+            out_of_range += 1 - np.int64((abs(ms[i]) <= huge) & (vs[i] >= tiny) & (vs[i] <= huge))
+    if out_of_range > 0:
         return False
     put(cells.ravel(), k, indices, start, stop, ms, vs)
     return True
