@@ -7,6 +7,7 @@ A program is a likelihood, a rule and an at as the loops read them. Beliefs hand
 from __future__ import annotations
 
 import threading
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -17,6 +18,9 @@ from gaussfold.engine.sparse.logit_scores import logit_scores
 from gaussfold.engine.sparse.mixing import any_scores, mix
 from gaussfold.engine.sparse.visit_any import CURVATURE, MARGINAL, SOLVED
 from gaussfold.types import Program
+
+if TYPE_CHECKING:
+    from gaussfold.likelihoods.bernoulli_logit import LogitRecord
 
 SIDE_BY_SIDE = 1 << 14
 """So many scores are worth a thread of their own."""
@@ -62,14 +66,15 @@ def score_rows(
     if not runs_in_lanes(program.family):
         any_scores(program.family, y, means, variances, scores)
         return
+    family = cast("LogitRecord", program.family)  # the one that runs in lanes
     if scores.shape[1] == 1 or scores.size < SIDE_BY_SIDE:
-        logit_scores(program.family, y, means, variances, scores)
+        logit_scores(family, y, means, variances, scores)
         return
     half = len(y) // 2
     second = (y[half:], means[half:], variances[half:], scores[half:])
-    other = threading.Thread(target=logit_scores, args=(program.family, *second))
+    other = threading.Thread(target=logit_scores, args=(family, *second))
     other.start()
-    logit_scores(program.family, y[:half], means[:half], variances[:half], scores[:half])
+    logit_scores(family, y[:half], means[:half], variances[:half], scores[:half])
     other.join()
 
 

@@ -14,7 +14,7 @@ The plain equivalent, also for the rest, is ``scalar.expectations.log_predictive
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,6 +23,10 @@ from gaussfold.engine.scalar.expectations import log_predictive
 from gaussfold.engine.scalar.exponential import exp_nonpositive, log_one_minus, log_positive
 from gaussfold.engine.simd.lane_memory import load4, load4_last, load8, store
 from gaussfold.engine.simd.lanes import bits_of, choose, lanes4, lanes8, larger, magnitude, peak, root, smaller, total
+from gaussfold.engine.simd.types import Lanes
+
+if TYPE_CHECKING:
+    from gaussfold.likelihoods.bernoulli_logit import LogitRecord
 
 SCALE = math.pi / 8.0
 WIDE = 4.0
@@ -49,7 +53,7 @@ WEIGHTS = np.array([
 
 
 @compiled_inline
-def _lesser(mu: Any, v: Any, zero: Any) -> Any:
+def _lesser(mu: Lanes, v: Lanes, zero: Lanes) -> Lanes:
     """Integrate σ(-f) over N(μ, v) for s < 4, in lanes; ``zero`` says how many."""
     s = root(v)
     h = smaller(0.5, 0.52 / larger(s, 1e-3))
@@ -76,11 +80,12 @@ def _lesser(mu: Any, v: Any, zero: Any) -> Any:
         # half of the pair: the middle, counted once, has weight one half
         q = q + w * ((0.5 * ec + e2) / (1.0 + ec + e2))
         mass = mass + w
-    return q / mass
+    probability: Lanes = q / mass
+    return probability
 
 
 @compiled_inline
-def _log_scores(approximate: Any, y: Any, m: Any, v: Any, zero: Any) -> Any:
+def _log_scores(approximate: bool, y: Lanes, m: Lanes, v: Lanes, zero: Lanes) -> Lanes:
     """Y log p + (1-y) log(1-p), in lanes."""
     if approximate:
         e = exp_nonpositive(0.0 - magnitude(m) / root(1.0 + SCALE * v))
@@ -88,11 +93,12 @@ def _log_scores(approximate: Any, y: Any, m: Any, v: Any, zero: Any) -> Any:
     else:
         q = _lesser(magnitude(m), choose(v < WIDE * WIDE, v, 0.0), zero)  # the wide ones are done apart
     small, large = log_positive(q), log_one_minus(q)
-    return choose(m >= 0.0, y * large + (1.0 - y) * small, y * small + (1.0 - y) * large)
+    score: Lanes = choose(m >= 0.0, y * large + (1.0 - y) * small, y * small + (1.0 - y) * large)
+    return score
 
 
 @compiled_fused
-def log_score_wide(family: Any, y: Any, m: Any, v: Any) -> Any:
+def log_score_wide(family: LogitRecord, y: float, m: float, v: float) -> float:
     """The same for one row with s ≥ 4."""
     mu = abs(m)
     scale = -0.5 / v
@@ -110,7 +116,7 @@ def log_score_wide(family: Any, y: Any, m: Any, v: Any) -> Any:
 
 
 @compiled_fused
-def _score_one(family: Any, y: Any, m: Any, v: Any) -> Any:
+def _score_one(family: LogitRecord, y: float, m: float, v: float) -> float:
     """What the lanes do not cover."""
     if not family.approximate and v >= WIDE * WIDE and abs(m) < FARTHEST and v < 1e6:
         return log_score_wide(family, y, m, v)
@@ -118,15 +124,17 @@ def _score_one(family: Any, y: Any, m: Any, v: Any) -> Any:
 
 
 @compiled_inline
-def _covered(m: Any, v: Any, score: Any, widest: Any) -> Any:
+def _covered(m: Lanes, v: Lanes, score: Lanes, widest: float) -> int:
     """Bits of the lanes that hold: where labels are not rare the nodes reach far enough, the rest must be narrow."""
-    return (
-        bits_of(magnitude(m) < FARTHEST) & bits_of(v < widest) & (bits_of(score >= LEAST) | bits_of(v < NARROW))
-    )  # fmt: skip
+    bits: int = bits_of(magnitude(m) < FARTHEST) & bits_of(v < widest) & (bits_of(score >= LEAST) | bits_of(v < NARROW))
+    return bits
 
 
+# A few branches more than ten: three widths of the same loop, each with what its lanes do not cover.
 @compiled_fused
-def logit_scores(family: Any, y: Any, means: Any, variances: Any, scores: Any) -> Any:
+def logit_scores(
+    family: LogitRecord, y: np.ndarray, means: np.ndarray, variances: np.ndarray, scores: np.ndarray
+) -> None:
     """Log probability of every row's label under every component; NaN without a label. Arrays of shape (n, K)."""
     n, k = means.shape
     widest = math.inf if family.approximate else WIDE * WIDE
