@@ -15,7 +15,7 @@ from gaussfold.rows import dense_rows
 from gaussfold.rules import check_defined, resolve, resolve_at
 from gaussfold.rules.at import At
 from gaussfold.rules.catalogue import AnyRule
-from gaussfold.rules.visit import visit
+from gaussfold.rules.python_sites import make_site
 from gaussfold.types import Array, ArrayLike, Moments, Program
 
 FoldResult = Trace
@@ -159,7 +159,7 @@ def _visit(
     trace.mean[:], trace.variance[:] = mean, variance
     trace.log_predictive[:] = recipe.likelihood.log_predictive(y, Moments(mean[0], variance[0]))
     if learn and variance[0] > 0.0:
-        site = visit(recipe.rule, recipe.at, recipe.likelihood, y, w, float(mean[0]), float(variance[0]))
+        site = make_site(recipe.rule, recipe.at, recipe.likelihood, y, w, float(mean[0]), float(variance[0]))
         if not np.isfinite(site).all():
             return False
         belief.absorb(x, *site)

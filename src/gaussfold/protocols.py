@@ -208,6 +208,15 @@ class Likelihood(Protocol):
 
 
 @runtime_checkable
+class QuadraticallyBounded(Protocol):
+    """A likelihood whose logarithm has a quadratic lower bound, which is what rule "quadratic" puts in its place."""
+
+    def quadratic_bound(self, y: ArrayLike, moments: Moments) -> tuple[Array, Array]:
+        """Slope at the mean and curvature of the bound that is tightest on average under ``N(mean, variance)``."""
+        ...
+
+
+@runtime_checkable
 class Rule(Protocol):
     """Which Gaussian stands in for the likelihood.
 

@@ -64,9 +64,9 @@ def _translate_ours(error: Exception) -> int:
     from gaussfold.data.messages import DataError
     from gaussfold.store import StoreError
 
-    for kind, code in ((DataError, BAD_DATA), (StoreError, BAD_MODEL)):
+    for kind, exit_code in ((DataError, BAD_DATA), (StoreError, BAD_MODEL)):
         if isinstance(error, kind):
-            return fail(str(error), code)
+            return fail(str(error), exit_code)
     if os.environ.get("GAUSSFOLD_DEBUG"):
         raise error
     if isinstance(error, ValueError):

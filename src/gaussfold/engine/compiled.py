@@ -1,7 +1,7 @@
 """The one decorator of the engine: compile, cache on disk, and say so when it takes time.
 
 Numba invalidates a cached function when *its own* file changes, not when a function it calls does.
-A pull that touches one engine file would then leave stale machine code in the others, silently.
+A pull that touches one engine file would then leave the machine code of the others stale, silently.
 So the cache is keyed by the contents of all files that hold compiled code: the engine's, and those of the families and
 rules that hand it theirs (``engine.seam``). A family or rule from outside the package has a cache file of its own,
 keyed by its source: nobody else's process must import it to read the cache.

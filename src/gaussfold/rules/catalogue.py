@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias, cast
 
 from gaussfold.engine import seam
-from gaussfold.protocols import Likelihood
+from gaussfold.protocols import Likelihood, QuadraticallyBounded
 from gaussfold.registry import Catalogue
 from gaussfold.rules.at import At
 from gaussfold.rules.base import SiteRule, StreamRule
@@ -59,7 +59,7 @@ def resolve_local(rule: str | SiteRule) -> SiteRule:
 
 def check_defined(rule: AnyRule, at: At, likelihood: Likelihood) -> None:
     """Refuse a combination that has no meaning, and say which ones do, before any data are seen."""
-    if rule.needs_bound and not hasattr(likelihood, "quadratic_bound"):
+    if rule.needs_bound and not isinstance(likelihood, QuadraticallyBounded):
         msg = f"rule='quadratic' needs a quadratic bound, and {likelihood!r} has none; use rule='vi'"
         raise ValueError(msg)
     if rule.needs_log_concave and not likelihood.log_concave and not at.is_implicit:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from gaussfold.engine.seam import BuiltInRule, compiled_for, on_first_use
-from gaussfold.protocols import Likelihood
+from gaussfold.protocols import Likelihood, QuadraticallyBounded
 from gaussfold.rules.base import StreamRule, View
 from gaussfold.types import Array, ArrayLike, Moments, Record, Site, VectorSite
 
@@ -30,11 +30,10 @@ class Quadratic(StreamRule):
 
     def site(self, likelihood: Likelihood, y: ArrayLike, moments: Moments) -> Site:
         """Ask the likelihood for its bound."""
-        bound = getattr(likelihood, "quadratic_bound", None)
-        if bound is None:
+        if not isinstance(likelihood, QuadraticallyBounded):
             msg = f"rule='quadratic': {likelihood!r} has no quadratic bound; use rule='vi'"
-            raise ValueError(msg)
-        return Site(*bound(y, moments))
+            raise ValueError(msg)  # noqa: TRY004 - a combination that is not defined, as in check_defined
+        return Site(*likelihood.quadratic_bound(y, moments))
 
     def site_several(self, view: View) -> VectorSite:
         """Defined for one latent only."""

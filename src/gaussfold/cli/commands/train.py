@@ -117,23 +117,23 @@ class _Training:
 
     def all_passes(self) -> int:
         """Return 0, or the code of the signal or error that ended the run early (what was learned is kept)."""
-        code = OK
+        exit_code = OK
         done = self._run.passes if self._skip.get("finished") else self._skip.get("passes", 0)
         try:
             for k in range(done, self._run.passes):
-                code = self._pass(k, self._skip.get("rows", 0) if k == done else 0)
-                if code != OK:
+                exit_code = self._pass(k, self._skip.get("rows", 0) if k == done else 0)
+                if exit_code != OK:
                     break
             else:
                 self._model.run = {"passes": self._run.passes, "rows": 0, "finished": 1}
         except BrokenPipeError:
             close_output()
-            code = BROKEN_PIPE
+            exit_code = BROKEN_PIPE
         finally:
             self._progress.close()
-            if self._writer is not None and code != BROKEN_PIPE:
+            if self._writer is not None and exit_code != BROKEN_PIPE:
                 self._writer.close()
-        return code
+        return exit_code
 
     def _pass(self, k: int, skip: int) -> int:
         model = self._model

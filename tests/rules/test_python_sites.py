@@ -6,7 +6,7 @@ import pytest
 import gaussfold as gf
 from gaussfold.likelihoods import Bernoulli, Gaussian, NegativeBinomial, Poisson, ScalarLikelihood, StudentT
 from gaussfold.rules import EP, PL, VI, Extragradient, Newton, Posterior, Prior, Quadratic, Taylor, check_defined
-from gaussfold.rules.visit import visit
+from gaussfold.rules.python_sites import make_site
 from tests.machine_code import compiled
 
 FAMILIES = [
@@ -34,12 +34,12 @@ def _cells():
 
 @pytest.mark.parametrize(("likelihood", "labels", "rule", "at"), list(_cells()))
 def test_python_and_engine_agree(likelihood, labels, rule, at):
-    from gaussfold.engine.scalar.sites import make_site
+    from gaussfold.engine.scalar import sites
 
     for y in labels:
         for m0, v0, w in [(0.3, 0.5, 1.0), (-1.1, 1.3, 2.5), (0.9, 0.04, 0.3)]:
-            precision, shift = visit(rule, at, likelihood, y, w, m0, v0)
-            _, h, m, v, _ = compiled(make_site)(likelihood.record, rule.record, at.code, y, w, m0, v0)
+            precision, shift = make_site(rule, at, likelihood, y, w, m0, v0)
+            _, h, m, v, _ = compiled(sites.make_site)(likelihood.record, rule.record, at.code, y, w, m0, v0)
             after = 1.0 / (1.0 / v0 + precision)
             np.testing.assert_allclose(-h, precision, rtol=2e-7, atol=1e-9)
             np.testing.assert_allclose(v, after, rtol=1e-7)

@@ -1,4 +1,4 @@
-"""One visit in plain Python: the readable twin of ``engine.scalar.sites.visit``, for what the engine does not know."""
+"""One site in plain Python: the readable twin of ``engine.scalar.sites``, for what the engine does not know."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def site_maker(rule: AnyRule, likelihood: Likelihood, y: float, weight: float, m
     return look_at_cavity if rule.looks_at_cavity else look
 
 
-def visit(
+def make_site(
     rule: AnyRule, at: At, likelihood: Likelihood, y: float, weight: float, m0: float, v0: float
 ) -> tuple[float, float]:
     """The site (precision, shift) of one observation whose latent has the marginal N(m0, v0) before it."""
