@@ -106,7 +106,7 @@ def test_square_roots_agree_with_covariances():
     covariances = [Matern32(1.3, 0.7), Matern52(0.4, 2.2) * Cosine(2.0)]
     gp = GaussianProcess(covariances, lk.HeteroscedasticGaussian(), curvature="gauss-newton", structure="markov")
     gp.fit(x, y, iterations=5)
-    chain, now = gp.prior_._chain, gp.marginals_
+    chain, now = gp.prior_.chain, gp.marginals_
     found = chain.on_roots(*gp.sites_)
     np.testing.assert_allclose(found.mean, now.mean, atol=1e-12)
     np.testing.assert_allclose(found.cov, now.cov, atol=1e-12)

@@ -106,7 +106,7 @@ def tangent_backward(
     bar_A, bar_Q = pointer(bars[0]), pointer(bars[1])
     r = pointer(carry)
     N, dr, dN = at(r, S), at(r, S + SS), at(r, 2 * S + SS)
-    T = pointer(scratch)
+    T = pointer(scratch)  # what this loop keeps of a row, one after the other: its own layout, like the smoother's
     X = at(T, SS)
     Y = at(X, SS)
     dY = at(Y, DS)

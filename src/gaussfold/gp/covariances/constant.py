@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gaussfold.gp.covariances.scaled import Scaled
+from gaussfold.gp.covariances.scaled import Flat
 from gaussfold.gp.covariances.state_space import Adjoints, StateSpace
 from gaussfold.types import Array
 
@@ -27,7 +27,7 @@ class ConstantSpace(StateSpace):
 
 
 @dataclass(frozen=True)
-class Constant(Scaled):
+class Constant(Flat):
     """The same random number everywhere: an unknown offset, or the scale of a product.
 
     Parameters
@@ -39,15 +39,6 @@ class Constant(Scaled):
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """The variance."""
         return np.full((len(X), len(X if Z is None else Z)), self.variance)
-
-    def diagonal(self, X: Array) -> Array:
-        """The variance."""
-        return np.full(len(X), self.variance)
-
-    def input_vjp(self, X: Array, Z: Array, bar: Array) -> Array:
-        """Nothing."""
-        del Z, bar
-        return np.zeros_like(X)
 
     def state_space(self) -> StateSpace:
         """One state that stays."""

@@ -29,3 +29,16 @@ class Scaled(Covariance):
     def diagonal_vjp(self, X: Array, bar: Array) -> Array:
         """Itself."""
         return np.array([float(bar @ self.diagonal(X))])
+
+
+class Flat(Scaled):
+    """The same variance everywhere, and no slope wherever there is one."""
+
+    def diagonal(self, X: Array) -> Array:
+        """The variance."""
+        return np.full(len(X), self.variance)
+
+    def input_vjp(self, X: Array, Z: Array, bar: Array) -> Array:
+        """Nothing."""
+        del Z, bar
+        return np.zeros_like(X)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gaussfold.gp.covariances.constant import ConstantSpace
-from gaussfold.gp.covariances.scaled import Scaled
+from gaussfold.gp.covariances.scaled import Flat
 from gaussfold.gp.covariances.state_space import StateSpace
 from gaussfold.types import Array
 
@@ -21,7 +21,7 @@ class WhiteSpace(ConstantSpace):
 
 
 @dataclass(frozen=True)
-class White(Scaled):
+class White(Flat):
     """A fresh random number at every distinct input; equal inputs share it.
 
     Parameters
@@ -36,15 +36,6 @@ class White(Scaled):
         labels = np.unique(rows, axis=0, return_inverse=True)[1].ravel()
         left, right = labels[: len(X)], labels if Z is None else labels[len(X) :]
         return np.asarray(self.variance * (left[:, None] == right))
-
-    def diagonal(self, X: Array) -> Array:
-        """The variance."""
-        return np.full(len(X), self.variance)
-
-    def input_vjp(self, X: Array, Z: Array, bar: Array) -> Array:
-        """Nothing: it is flat wherever it is smooth."""
-        del Z, bar
-        return np.zeros_like(X)
 
     def state_space(self) -> StateSpace:
         """One state that is drawn anew at every step."""
