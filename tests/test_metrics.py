@@ -162,7 +162,7 @@ def test_bad_data_is_refused_by_name():
     bad = X.copy()
     bad[11, 2] = np.inf
     for rows in (bad, sparse.csr_array(bad)):
-        with pytest.raises(ValueError, match="X: row 11 has NaN or infinity"):
+        with pytest.raises(ValueError, match="X: row 11 has infinity in column 2"):
             call(X=rows)
     with pytest.raises(ValueError, match=r"X: shape \(30, 2\); \(n, 3\) is needed"):
         call(X=X[:, :2])

@@ -75,7 +75,11 @@ def observe(
 
 
 def _column(values: ArrayLike, name: str, n: int) -> Array:
-    column = np.asarray(values, dtype=float)
+    try:
+        column = np.asarray(values, dtype=float)
+    except (ValueError, TypeError) as error:
+        msg = f"{name}: {error}; numbers are needed, one per row of X"
+        raise ValueError(msg) from error
     if column.shape != (n,):
         msg = f"{name}: shape {column.shape}; ({n},) is needed, one value per row of X"
         raise ValueError(msg)

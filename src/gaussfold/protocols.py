@@ -18,6 +18,7 @@ import numpy as np
 from gaussfold.types import Array, ArrayLike, Moments, Program, Record, Site
 
 if TYPE_CHECKING:
+    from gaussfold.beliefs.dense.belief import DenseGaussian
     from gaussfold.beliefs.trace import Trace
     from gaussfold.dynamics import Dynamics
     from gaussfold.observations import Observations
@@ -82,7 +83,7 @@ class Gaussian(Distribution, Protocol):
         """Kullback-Leibler divergence KL(self || other), in nats."""
         ...
 
-    def to_dense(self) -> Gaussian:
+    def to_dense(self) -> DenseGaussian:
         """Return the same Gaussian with its covariance written out."""
         ...
 

@@ -6,6 +6,7 @@ kind again but the belief that works with it. Readers make :class:`Rows` themsel
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TypeAlias, TypeGuard, final
 
@@ -118,16 +119,27 @@ def dense_rows(rows: AnyRows) -> Array:
     return np.ascontiguousarray(rows.matrix().toarray() if isinstance(rows, Rows) else rows)
 
 
-def check_finite(rows: AnyRows) -> None:
-    """Refuse NaN and infinity, and name the first row that has one."""
-    good = np.isfinite(rows.data if isinstance(rows, Rows) else rows)
-    if good.all():
+def check_finite(rows: AnyRows, names: np.ndarray | None = None) -> None:
+    """Refuse NaN and infinity; the first entry that is one is named, its column also by ``names`` if there are any."""
+    values = rows.data if isinstance(rows, Rows) else rows
+    flat = values.ravel(order="K")
+    with np.errstate(over="ignore", invalid="ignore"):
+        if math.isfinite(np.dot(flat, flat)):  # one pass, no temporary, and quick for a single row
+            return
+    bad = ~np.isfinite(values)
+    if not bad.any():  # the squares overflowed, the entries did not
         return
     if isinstance(rows, Rows):
-        row = int(np.searchsorted(rows.indptr, np.argmin(good), side="right")) - 1
+        row = int(np.searchsorted(rows.indptr, np.argmax(bad), side="right")) - 1
+        entries = slice(int(rows.indptr[row]), int(rows.indptr[row + 1]))
+        column = int(rows.indices[entries][bad[entries]].min())  # a row may list its columns in any order
+        value = rows.data[entries][rows.indices[entries] == column][0]
     else:
-        row = int(np.argmin(good.all(axis=1)))
-    msg = f"X: row {row} has NaN or infinity; finite numbers are allowed, so impute or drop it"
+        row, column = (int(i) for i in np.argwhere(bad)[0])
+        value = rows[row, column]
+    what = "NaN" if np.isnan(value) else "infinity"
+    name = "" if names is None else f" ({names[column]!r})"
+    msg = f"X: row {row} has {what} in column {column}{name}; finite numbers are allowed, so impute or drop it"
     raise ValueError(msg)
 
 

@@ -44,11 +44,7 @@ class Problem(NamedTuple):
 
 
 def prepare(
-    prior: DenseGaussian,
-    likelihood: Likelihood,
-    X: ArrayLike,
-    y: ArrayLike,
-    sample_weight: ArrayLike | None = None,
+    prior: DenseGaussian, likelihood: Likelihood, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None
 ) -> Problem:
     """Check the data, drop rows that do not count, and change to the prior's units."""
     data = observe(likelihood, X, y, prior.dim, sample_weight)

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
+from gaussfold.beliefs.diagonal.state import mix_moments
 from gaussfold.estimators.priors import AnyBelief
 from gaussfold.protocols import Likelihood
 from gaussfold.types import Array, ArrayLike, Moments
@@ -62,6 +63,4 @@ def both_sides(likelihood: Likelihood, moments: Moments) -> Array:
 
 
 def _average(parts: Moments, log_weights: Array) -> Moments:
-    weights = np.exp(log_weights)
-    mean = parts.mean @ weights
-    return Moments(mean, (parts.variance + (parts.mean - mean[:, None]) ** 2) @ weights)
+    return mix_moments(log_weights, *parts)

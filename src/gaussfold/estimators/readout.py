@@ -14,6 +14,7 @@ from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.estimators import mixtures, noise, settings, validation
 from gaussfold.estimators.parameters import RandomState, StreamingParameters
 from gaussfold.estimators.priors import AnyBelief
+from gaussfold.rows import AnyRows
 from gaussfold.types import Array, ArrayLike, Moments
 
 
@@ -120,7 +121,7 @@ class Readout(StreamingParameters, BaseEstimator):
         if not self._beliefs:  # scikit-learn's check costs more than a prediction
             check_is_fitted(self)
 
-    def _design(self, X: ArrayLike) -> validation.Matrix:
+    def _design(self, X: ArrayLike) -> AnyRows:
         self._require_fitted()
         return validation.with_intercept(validation.rows(self, X, reset=False), self.fit_intercept)
 

@@ -6,21 +6,30 @@ Needs ``pip install 'gaussfold[river]'``.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable
-from typing import Any
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from river import base
 
+from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.coupling import Coupling, resolve_coupling
+from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.dynamics import Forgetting
 from gaussfold.estimators import mixtures
+from gaussfold.estimators.parameters import keep
 from gaussfold.estimators.priors import AUTO, Prior
 from gaussfold.folding import fold, recipe_of
 from gaussfold.likelihoods import Bernoulli
+from gaussfold.likelihoods.bernoulli import Link
 from gaussfold.rows import Rows
 from gaussfold.types import Moments
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+Example: TypeAlias = Mapping[Hashable, object]
+"""Names of features and their values."""
 INTERCEPT = "gaussfold.intercept"
 FIRST_ROOM = 64
 
@@ -63,29 +72,31 @@ class RiverClassifier(base.MiniBatchClassifier):
     0.52
     """
 
-    def __init__(
+    prior_std: float | str
+    prior_mean: float
+    link: Link
+    rule: str
+    coupling: str | Coupling
+    forgetting: float
+    fit_intercept: bool
+    intercept_std: float
+
+    def __init__(  # River reads it: see `keep`
         self,
         prior_std: float | str = 1.0,
         prior_mean: float = 0.0,
-        link: str = "logit",
+        link: Link = "logit",
         rule: str = "newton",
         coupling: str | Coupling = "marginal",
         forgetting: float = 1.0,
         fit_intercept: bool = True,
         intercept_std: float = 1.0,
     ) -> None:
-        self.prior_std = prior_std
-        self.prior_mean = prior_mean
-        self.link = link
-        self.rule = rule
-        self.coupling = coupling
-        self.forgetting = forgetting
-        self.fit_intercept = fit_intercept
-        self.intercept_std = intercept_std
+        keep(self, locals())
         if isinstance(prior_std, str) and prior_std != AUTO:
             msg = f"prior_std={prior_std!r}: a number > 0 or 'auto' is needed"
             raise ValueError(msg)
-        self._likelihood = Bernoulli(link, "quadrature")  # type: ignore[arg-type]
+        self._likelihood = Bernoulli(link, "quadrature")
         recipe_of(self._likelihood, rule, "posterior")  # refuses an unknown rule here, not at the first row
         self._columns: dict[Hashable, int] = {INTERCEPT: 0} if fit_intercept else {}
         self._belief = self._prior(FIRST_ROOM)
@@ -96,15 +107,15 @@ class RiverClassifier(base.MiniBatchClassifier):
     def _multiclass(self) -> bool:
         return False
 
-    def _prior(self, dim: int) -> Any:
+    def _prior(self, dim: int) -> DiagonalGaussian | DiagonalMixture:
         """A belief with room for so many features, the intercept in the first place."""
-        std: Any = self.prior_std if isinstance(self.prior_std, str) else np.asarray(float(self.prior_std))
+        std = self.prior_std if isinstance(self.prior_std, str) else np.asarray(float(self.prior_std))
         mean, last = np.asarray(float(self.prior_mean)), float(self.intercept_std) if self.fit_intercept else None
         belief = Prior("diagonal", dim, mean, std, resolve_coupling(self.coupling), last).diagonal_belief()
         if not self.fit_intercept:
             return belief
         state = belief.state()
-        state["cells"] = np.ascontiguousarray(state["cells"][::-1])  # the factory puts the intercept last
+        state["cells"] = np.ascontiguousarray(state["cells"][::-1])  # a prior has the intercept last
         return belief.from_state(state)
 
     def _make_room(self) -> None:
@@ -126,7 +137,7 @@ class RiverClassifier(base.MiniBatchClassifier):
         if self._dynamics is not None:
             self._dynamics = Forgetting(self.forgetting, prior)
 
-    def _features(self, x: dict[Any, Any]) -> list[tuple[Hashable, float]]:
+    def _features(self, x: Example) -> list[tuple[Hashable, float]]:
         """Names and values, in an order that does not depend on the dictionary's."""
         found: list[tuple[Hashable, float]] = [(INTERCEPT, 1.0)] if self.fit_intercept else []
         for name, value in x.items():
@@ -151,11 +162,10 @@ class RiverClassifier(base.MiniBatchClassifier):
             indices += [self._columns[name] for name, _ in part]
             data += [value for _, value in part]
             indptr.append(len(indices))
-        return Rows(
-            np.array(indptr), np.array(indices, dtype=np.int64), np.array(data, dtype=np.float64), self._belief.dim
-        )
+        width = self._belief.dim
+        return Rows(np.array(indptr), np.array(indices, dtype=np.int64), np.array(data, dtype=np.float64), width)
 
-    def _learn(self, xs: list[dict[Any, Any]], labels: np.ndarray, weights: np.ndarray) -> None:
+    def _learn(self, xs: Sequence[Example], labels: np.ndarray, weights: np.ndarray) -> None:
         parts = [self._features(x) for x in xs]
         known = len(self._columns)
         for part in parts:
@@ -164,15 +174,20 @@ class RiverClassifier(base.MiniBatchClassifier):
         try:
             self._make_room()
             fold(
-                self._belief, self._likelihood, self._rows(parts), labels, self.rule, sample_weight=weights,
+                self._belief,
+                self._likelihood,
+                self._rows(parts),
+                labels,
+                self.rule,
+                sample_weight=weights,
                 dynamics=self._dynamics,
-            )  # fmt: skip
+            )
         except ValueError:
             for name in list(self._columns)[known:]:
                 del self._columns[name]
             raise
 
-    def _latent(self, x: dict[Any, Any]) -> Moments:
+    def _latent(self, x: Example) -> Moments:
         """Moments of x'θ; features never seen add their prior."""
         part = self._features(x)
         mean, variance = self._belief.marginals(self._rows([[f for f in part if f[0] in self._columns]]))
@@ -184,26 +199,26 @@ class RiverClassifier(base.MiniBatchClassifier):
             return Moments(mean[:, 0], variance[:, 0])
         return mixtures.mixed(Moments(mean, variance), self._belief.log_weights)
 
-    def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
+    def learn_one(self, x: Example, y: object, w: float = 1.0) -> None:
         """Learn from one example; ``w`` is its weight, a label of None is left out."""
         if y is not None:
             self._learn([x], np.array([float(bool(y))]), np.array([float(w)]))
 
-    def predict_proba_one(self, x: dict[Any, Any]) -> dict[bool, float]:
+    def predict_proba_one(self, x: Example) -> dict[bool, float]:
         """Probability of False and True with the weights integrated out."""
         no, yes = mixtures.both_sides(self._likelihood, self._latent(x))[0].tolist()
         return {False: no, True: yes}
 
-    def predict_latent_one(self, x: dict[Any, Any]) -> tuple[float, float]:
+    def predict_latent_one(self, x: Example) -> tuple[float, float]:
         """Mean and standard deviation of x'θ."""
         mean, variance = self._latent(x)
         return float(mean[0]), math.sqrt(variance[0])
 
-    def learn_many(self, X: Any, y: Any) -> None:
+    def learn_many(self, X: pd.DataFrame, y: pd.Series) -> None:
         """Learn from the rows of a dataframe in order: the same as one by one."""
         self._learn(X.to_dict(orient="records"), np.array([float(bool(label)) for label in y]), np.ones(len(X)))
 
-    def predict_proba_many(self, X: Any) -> Any:
+    def predict_proba_many(self, X: pd.DataFrame) -> pd.DataFrame:
         """Probabilities for the rows of a dataframe."""
         import pandas as pd
 

@@ -21,6 +21,7 @@ from gaussfold.folding import FoldResult, fold
 from gaussfold.lookback import Lookback
 from gaussfold.metrics import Diagnosis, diagnose
 from gaussfold.protocols import Likelihood
+from gaussfold.rows import AnyRows
 from gaussfold.sweeping import sweep
 from gaussfold.types import Array, ArrayLike
 
@@ -177,7 +178,7 @@ class StreamingEstimator(Readout):
         count, source = checks.whole("n_samples", n_samples), self._generator(rng)
         prior = self._settings.prior.belief()
         found = [
-            diagnose(belief, prior, self._likelihood, design, target[learned], n_samples=count, rng=source,  # type: ignore[arg-type] # a mixture has all that is asked for
+            diagnose(belief, prior, self._likelihood, design, target[learned], n_samples=count, rng=source,
                      sample_weight=kept)
             for belief, target in zip(self._beliefs, targets, strict=True)
         ]  # fmt: skip
@@ -223,11 +224,11 @@ class StreamingEstimator(Readout):
         for name in _LEARNED:
             self.__dict__.pop(name, None)
 
-    def _begin(self, X: ArrayLike) -> validation.Matrix:
+    def _begin(self, X: ArrayLike) -> AnyRows:
         """First rows: resolve the parameters, set up everything but the beliefs' number."""
-        X = validation.rows(self, X, reset=True)
+        rows = validation.rows(self, X, reset=True)
         self._prepare()
-        return X
+        return rows
 
     def _prepare(self) -> None:
         self._settings = settings.resolve(self, self.n_features_in_)
@@ -239,7 +240,7 @@ class StreamingEstimator(Readout):
         self._loss = (0.0, 0.0)
         self.n_observations_ = 0
 
-    def _continue(self, X: ArrayLike) -> validation.Matrix:
+    def _continue(self, X: ArrayLike) -> AnyRows:
         """More rows, or the first ones."""
         if not self._beliefs:
             return self._begin(X)
@@ -253,7 +254,7 @@ class StreamingEstimator(Readout):
                 raise ValueError(msg)
         return validation.rows(self, X, reset=False)
 
-    def _learn(self, X: validation.Matrix, targets: list[Array], weight: Array | None, refine: int = 0) -> None:
+    def _learn(self, X: AnyRows, targets: list[Array], weight: Array | None, refine: int = 0) -> None:
         """Fold the rows in. Everything has been checked; from here on only `fold` could fail."""
         if not self._beliefs:
             beliefs = [self._settings.prior.belief() for _ in targets]
@@ -282,7 +283,7 @@ class StreamingEstimator(Readout):
     def _fold(
         self,
         beliefs: list[AnyBelief],
-        design: validation.Matrix,
+        design: AnyRows,
         targets: list[Array],
         options: FoldOptions,
         refine: int,

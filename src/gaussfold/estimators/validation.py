@@ -1,26 +1,23 @@
 """Rows, weights and numeric labels at the door: checked whole before any belief is touched.
 
-scikit-learn does the conversions; what is added here are errors that name the row and the column,
-dataframes of every make (through narwhals), and a quick way in for a plain array of doubles,
-because a stream may arrive one row at a time.
+scikit-learn does the conversions; what is added here are dataframes of every make (through narwhals), and a quick way
+in for a plain array of doubles, because a stream may arrive one row at a time. Rows and weights are refused in the
+words of `gaussfold.rows` and `gaussfold.observations`, as everywhere.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import column_or_1d, validate_data
 
 from gaussfold.estimators import frames
+from gaussfold.observations import check_weight
+from gaussfold.rows import AnyRows, Rows, as_rows, check_finite
 from gaussfold.types import Array, ArrayLike
-
-Matrix: TypeAlias = ArrayLike
-"""Rows that passed: finite doubles, a C-ordered array or CSR."""
 
 
 @contextmanager
@@ -38,8 +35,8 @@ def whole_or_nothing(model: object) -> Iterator[None]:
         raise
 
 
-def rows(model: frames.Features, X: ArrayLike, *, reset: bool) -> Matrix:
-    """Turn X into finite doubles, a dense C-ordered array or CSR; set or check the names and the width."""
+def rows(model: frames.Features, X: ArrayLike, *, reset: bool) -> AnyRows:
+    """Turn X into finite doubles, a dense C-ordered array or sparse rows; set or check the names and the width."""
     if not reset and _plain_rows(model, X):
         array = X
     elif frames.is_frame(X):
@@ -54,8 +51,9 @@ def rows(model: frames.Features, X: ArrayLike, *, reset: bool) -> Matrix:
             order="C",
             ensure_all_finite=False,
         )
-    _check_finite(array, frames.names_of(model))
-    return array
+    checked = as_rows(array, array.shape[1])
+    check_finite(checked, frames.names_of(model))
+    return checked
 
 
 def _plain_rows(model: frames.Features, X: ArrayLike) -> bool:
@@ -69,33 +67,6 @@ def _plain_rows(model: frames.Features, X: ArrayLike) -> bool:
         and X.shape[1] == model.n_features_in_
         and frames.names_of(model) is None
     )
-
-
-def _check_finite(X: Matrix, names: np.ndarray | None) -> None:
-    values = X.data if sp.issparse(X) else X
-    flat = values.ravel(order="K")
-    with np.errstate(over="ignore", invalid="ignore"):
-        if math.isfinite(np.dot(flat, flat)):  # one pass, no temporary, and quick for a single row
-            return
-    finite = np.isfinite(values)
-    if finite.all():  # the squares overflowed, the entries did not
-        return
-    if sp.issparse(X):
-        coo = X.tocoo()
-        # a CSR row may list its columns in any order: take the first in reading order
-        at = np.flatnonzero(~np.isfinite(coo.data))
-        at = at[np.lexsort((coo.col[at], coo.row[at]))[0]]
-        row, col, value = int(coo.row[at]), int(coo.col[at]), coo.data[at]
-    else:
-        row, col = (int(i) for i in np.argwhere(~finite)[0])
-        value = X[row, col]
-    what = "NaN" if np.isnan(value) else "infinity"
-    column_name = f"column {col}" if names is None else f"column {col} ({names[col]!r})"
-    msg = (
-        f"X contains {what} at row {row}, {column_name}; every entry must be finite: "
-        "impute or drop such rows before (for example with SimpleImputer)"
-    )
-    raise ValueError(msg)
 
 
 def column(y: ArrayLike, n_rows: int, owner: str) -> np.ndarray:
@@ -140,34 +111,17 @@ def weights(sample_weight: ArrayLike, n_rows: int) -> Array | None:
     """One finite weight >= 0 per row; None stands for ones, and a number for itself on every row."""
     if sample_weight is None:
         return None
-    try:
-        w = np.asarray(sample_weight, dtype=np.float64)
-    except (ValueError, TypeError) as error:
-        msg = f"sample_weight must be numbers, one per row: {error}"
-        raise ValueError(msg) from error
-    if w.ndim == 0:
-        w = np.full(n_rows, float(w))
-    if w.shape != (n_rows,):
-        msg = f"sample_weight has shape {w.shape}, expected ({n_rows},): one weight per row of X"
-        raise ValueError(msg)
-    bad = ~(np.isfinite(w) & (w >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        msg = (
-            f"sample_weight[{row}] = {float(w[row])!r}; weights must be finite and >= 0 "
-            "(0: predict that row, don't learn it)"
-        )
-        raise ValueError(msg)
-    return w
+    return check_weight(np.full(n_rows, sample_weight) if np.ndim(sample_weight) == 0 else sample_weight, n_rows)
 
 
-def with_intercept(X: Matrix, intercept: bool) -> Matrix:
+def with_intercept(X: AnyRows, intercept: bool) -> AnyRows:
     """Append a column of ones, so that the last parameter is the intercept."""
     if not intercept:
         return X
     n, d = X.shape
-    if sp.issparse(X):
-        return sp.hstack([X, sp.csr_array(np.ones((n, 1)))], format="csr")
+    if isinstance(X, Rows):
+        wider = sp.hstack([X.matrix(), sp.csr_array(np.ones((n, 1)))], format="csr")
+        return Rows(wider.indptr, wider.indices, wider.data, d + 1)
     design = np.empty((n, d + 1))
     design[:, :d] = X
     design[:, d] = 1.0

@@ -10,7 +10,7 @@ from scipy.special import logsumexp
 
 from gaussfold.metrics.divergence import log_joint
 from gaussfold.metrics.psis import psis_log_weights
-from gaussfold.protocols import Gaussian, Likelihood
+from gaussfold.protocols import Distribution, Likelihood
 from gaussfold.types import Array, ArrayLike
 
 
@@ -59,8 +59,8 @@ class Diagnosis:
 
 
 def diagnose(
-    belief: Gaussian,
-    prior: Gaussian,
+    belief: Distribution,
+    prior: Distribution,
     likelihood: Likelihood,
     X: ArrayLike,
     y: ArrayLike,

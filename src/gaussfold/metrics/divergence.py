@@ -11,13 +11,11 @@ Then values may be negative and only differences mean anything.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from gaussfold.linalg.roots import log_det, triangularise
 from gaussfold.observations import Observations, observe
-from gaussfold.protocols import Gaussian, Likelihood
+from gaussfold.protocols import Distribution, Gaussian, Likelihood
 from gaussfold.types import Array, ArrayLike
 
 _CHUNK = 2_000_000
@@ -34,7 +32,7 @@ def kl_to_posterior(
     n_samples: int = 300,
     normals: ArrayLike | None = None,
     rng: np.random.Generator | int | None = None,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: ArrayLike = None,
     log_evidence: float = 0.0,
 ) -> float:
     """KL from a belief to the posterior, by Monte Carlo: rvga (94).
@@ -71,8 +69,7 @@ def kl_to_posterior(
     0.0
     """
     data = observe(likelihood, X, y, prior.dim, sample_weight)
-    dense: Any = belief.to_dense()
-    lower = triangularise(dense.factor)
+    lower = triangularise(belief.to_dense().factor)
     if normals is None:
         theta = belief.sample(n_samples, np.random.default_rng(rng))
     else:
@@ -85,14 +82,14 @@ def kl_to_posterior(
     return float(log_evidence - _log_joint(theta, prior, likelihood, data).mean() - entropy)
 
 
-def kl_to_posterior_exact(
+def kl_to_posterior_exact(  # the arguments of `elbo`, spelled out for who calls it
     belief: Gaussian,
     prior: Gaussian,
     likelihood: Likelihood,
     X: ArrayLike,
     y: ArrayLike,
     *,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: ArrayLike = None,
     log_evidence: float = 0.0,
 ) -> float:
     """KL from a belief to the posterior, rvga (93), with every expectation done in one dimension.
@@ -110,7 +107,7 @@ def elbo(
     X: ArrayLike,
     y: ArrayLike,
     *,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: ArrayLike = None,
 ) -> float:
     """Lower bound of the log evidence: ``Σ w_i E_q log p(y_i|x_i'θ) - KL(q || p0)``.
 
@@ -123,12 +120,12 @@ def elbo(
 
 def log_joint(
     theta: ArrayLike,
-    prior: Gaussian,
+    prior: Distribution,
     likelihood: Likelihood,
     X: ArrayLike,
     y: ArrayLike,
     *,
-    sample_weight: ArrayLike | None = None,
+    sample_weight: ArrayLike = None,
 ) -> Array:
     """``log p̃(θ)``, the unnormalised log posterior, at each row of theta."""
     points = np.atleast_2d(np.asarray(theta, dtype=float))
@@ -138,7 +135,7 @@ def log_joint(
     return _log_joint(points, prior, likelihood, observe(likelihood, X, y, prior.dim, sample_weight))
 
 
-def _log_joint(theta: Array, prior: Gaussian, likelihood: Likelihood, data: Observations) -> Array:
+def _log_joint(theta: Array, prior: Distribution, likelihood: Likelihood, data: Observations) -> Array:
     total = np.array(prior.log_prob(theta), dtype=float)
     rows = max(1, _CHUNK // theta.shape[0])
     for start in range(0, data.y.size, rows):

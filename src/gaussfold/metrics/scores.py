@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import xlogy
 
 from gaussfold.checks import one_of, whole
-from gaussfold.observations import observe
+from gaussfold.observations import check_weight, observe
 from gaussfold.protocols import Distribution, Likelihood
 from gaussfold.types import Array, ArrayLike
 
@@ -25,12 +25,7 @@ class CalibrationCurve(NamedTuple):
 
 
 def nlpd(
-    belief: Distribution,
-    likelihood: Likelihood,
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    sample_weight: ArrayLike | None = None,
+    belief: Distribution, likelihood: Likelihood, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
     """Mean negative log predictive density ``-log E_q p(y|x'θ)``, in nats per observation."""
     data = observe(likelihood, X, y, belief.dim, sample_weight)
@@ -83,7 +78,7 @@ def calibration_curve(
     *,
     n_bins: int = 10,
     strategy: str = "uniform",
-    sample_weight: ArrayLike | None = None,
+    sample_weight: ArrayLike = None,
 ) -> CalibrationCurve:
     """Mean prediction against observed frequency, in bins of the predicted probability.
 
@@ -124,13 +119,13 @@ def calibration_curve(
     return CalibrationCurve(predicted[full] / total[full], observed[full] / total[full], total[full])
 
 
-def calibration_error(
+def calibration_error(  # the arguments of `calibration_curve`, spelled out for who calls it
     y: ArrayLike,
     probability: ArrayLike,
     *,
     n_bins: int = 10,
     strategy: str = "uniform",
-    sample_weight: ArrayLike | None = None,
+    sample_weight: ArrayLike = None,
 ) -> float:
     """Return the expected calibration error: the weighted mean of ``|observed - predicted|`` over bins.
 
@@ -165,17 +160,10 @@ def _probabilities(probability: ArrayLike) -> Array:
 def _labels(y: ArrayLike, n: int, sample_weight: ArrayLike | None) -> tuple[Array, Array]:
     """Labels, and weights that are zero where the label is missing."""
     labels = np.asarray(y, dtype=float)
-    weight = np.ones(n) if sample_weight is None else np.array(sample_weight, dtype=float)
-    for name, column in (("y", labels), ("sample_weight", weight)):
-        if column.shape != (n,):
-            msg = f"{name}: shape {column.shape}; ({n},) is needed, one value per prediction"
-            raise ValueError(msg)
-    bad = ~((weight >= 0.0) & (weight < np.inf))
-    if bad.any():
-        row = int(np.argmax(bad))
-        msg = f"sample_weight: row {row} is {weight[row]}; finite numbers >= 0 are allowed"
+    if labels.shape != (n,):
+        msg = f"y: shape {labels.shape}; ({n},) is needed, one value per prediction"
         raise ValueError(msg)
-    weight = np.where(np.isnan(labels), 0.0, weight)
+    weight = np.where(np.isnan(labels), 0.0, check_weight(sample_weight, n))
     if not weight.any():
         msg = "y: no row has both a label and a weight; at least one is needed"
         raise ValueError(msg)
