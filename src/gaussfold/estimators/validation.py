@@ -111,7 +111,8 @@ def weights(sample_weight: ArrayLike, n_rows: int) -> Array | None:
     """One finite weight >= 0 per row; None stands for ones, and a number for itself on every row."""
     if sample_weight is None:
         return None
-    return check_weight(np.full(n_rows, sample_weight) if np.ndim(sample_weight) == 0 else sample_weight, n_rows)
+    given = np.asarray(sample_weight)
+    return check_weight(np.full(n_rows, given) if given.ndim == 0 else given, n_rows)
 
 
 def with_intercept(X: AnyRows, intercept: bool) -> AnyRows:
