@@ -56,6 +56,12 @@ def is_log_concave(family: Family) -> bool:
 
 
 @by_family
+def is_exponential(family: Family) -> bool:
+    """Whether y enters log p(y|f) linearly, so that the score is the gradient of the linearised model; or say False."""
+    return False
+
+
+@by_family
 def landmark(family: Family, y: float) -> tuple[float, float]:
     """Where log p(y|f) bends as a function of f, and on what length: guides the quadrature panels.
 

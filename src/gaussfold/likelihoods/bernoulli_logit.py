@@ -60,6 +60,12 @@ def is_log_concave(family: LogitRecord) -> bool:
 
 
 @compiled_for(LogitRecord)
+def is_exponential(family: LogitRecord) -> bool:
+    """Yes."""
+    return True
+
+
+@compiled_for(LogitRecord)
 def conditional(family: LogitRecord, f: float) -> tuple[float, float]:
     """``σ(f)`` and ``σ'(f)``."""
     return special.sigmoid(f), special.sigmoid_slope(f)

@@ -71,6 +71,12 @@ def is_log_concave(family: ProbitRecord) -> bool:
 
 
 @compiled_for(ProbitRecord)
+def is_exponential(family: ProbitRecord) -> bool:
+    """Yes."""
+    return True
+
+
+@compiled_for(ProbitRecord)
 def conditional(family: ProbitRecord, f: float) -> tuple[float, float]:
     """``Φ(f)`` and ``Φ(f) Φ(-f)``."""
     p = special.normal_cdf(f)

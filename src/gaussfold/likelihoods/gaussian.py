@@ -106,6 +106,12 @@ def is_log_concave(family: GaussianRecord) -> bool:
 
 
 @compiled_for(GaussianRecord)
+def is_exponential(family: GaussianRecord) -> bool:
+    """Yes."""
+    return True
+
+
+@compiled_for(GaussianRecord)
 def conditional(family: GaussianRecord, f: float) -> tuple[float, float]:
     """``f`` and ``std²``."""
     return f, family.std * family.std

@@ -140,6 +140,12 @@ def is_log_concave(family: Record) -> bool:
     return True
 
 
+@compiled_for(PoissonRecord, GammaPoissonRecord)
+def is_exponential(family: Record) -> bool:
+    """Yes."""
+    return True
+
+
 @compiled_for(PoissonRecord)
 def landmark(family: PoissonRecord, y: float) -> tuple[float, float]:
     """Where the rate is the count; e^f decays on a length of one."""

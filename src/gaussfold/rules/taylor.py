@@ -72,5 +72,5 @@ def rule_site(
 
 @compiled_for(Taylor)
 def starts_at_root(family: Record, rule: BuiltInRule) -> bool:
-    """Its gradient is newton's, so the mode is the mean; only its curvature is Fisher's."""
-    return families.is_log_concave(family)
+    """Of an exponential family its gradient is newton's, so the mode is the mean; only its curvature is Fisher's."""
+    return families.is_log_concave(family) and families.is_exponential(family)
