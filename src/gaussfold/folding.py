@@ -57,7 +57,7 @@ def fold(
     """Fold rows into a belief, in order, each seen once; the belief is updated in place, whole or not at all.
 
     For each row the marginal of f = x'θ meets the likelihood, the rule replaces the likelihood by a Gaussian site,
-    and the belief is multiplied by it (DESIGN §1, §2).
+    and the belief is multiplied by it (docs/architecture.md, "The one idea" and "The update").
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def _is_row(X: ArrayLike, y: ArrayLike, dim: int) -> bool:
 
 
 def _fold_in_python(belief: Belief, recipe: Recipe, data: Observations, dynamics: Dynamics | None) -> FoldResult:
-    """The fold as DESIGN §1 tells it, row by row: for likelihoods written in Python."""
+    """The fold as docs/architecture.md tells it, "The one idea", row by row: for likelihoods written in Python."""
     worked = belief.copy()
     trace = Trace.empty(data.y.size)
     for i, (y, w) in enumerate(zip(data.y, data.weight, strict=True)):

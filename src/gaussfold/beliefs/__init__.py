@@ -1,6 +1,11 @@
-"""What we know: Gaussians over the parameters, one file per shape of covariance.
+"""What we know: Gaussians over the parameters, one file or package per shape of covariance.
 
-Each is imported on first use: the command line needs the diagonal ones, and should not wait for the others.
+``dense``, ``diagonal``, ``lowrank`` can be folded into, ``factor`` only read. ``trace`` is what a pass leaves behind,
+``visits`` the rows on their way, ``natural`` the parameters that add. Each is imported on first use: the command line
+needs the diagonal ones, and should not wait for the others. A new one: docs/skeletons/belief.py.
+
+What must not be broken: a program is handed on unread; an update happens whole or not at all; any chunking gives the
+same posterior; ``state`` and back is bit for bit. Twins: ``tests/reference/dense.py``, ``diagonal.py``, ``lowrank.py``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,12 @@
-"""The command ``gaussfold``."""
+"""The command ``gaussfold``.
+
+``app`` parses what was typed (``options``), ``commands`` do it, one file each. What they share: ``setting`` and
+``model`` (a likelihood, a diagonal belief and the way of reading, as a model file keeps them), ``inputs``, ``saving``
+(checkpoints, signals), ``output``, ``progress``, ``progressive_loss``, ``summary``, ``errors`` (exit codes, wording).
+
+What must not be broken: help and completion answer without loading NumPy; an old model file is only ever replaced
+whole; a broken pipe, an interrupt and bad data each have their exit code. Tests: ``tests/cli``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""What the data say: one family per file, each a pointwise p(y | f) with its derivatives and moments."""
+"""What the data say: one family, one file: p(y | f), derivatives and moments in NumPy, and what the engine compiles.
+
+``base`` is the parent of those of one latent, ``chained`` of those of several (``one_latent`` makes the one of the
+other; ``conditionally_linear``, ``gaussian_noise``, ``quadratic_mean``, ``normal``, ``regression`` are what several
+share); ``custom`` takes any function. A new one is a file and a line in ``FAMILIES``: docs/skeletons/likelihood.py.
+
+What must not be broken: labels are judged in one place (``explains``, its twin ``is_label``); NumPy and compiled
+formulas agree; the record's fields are all the parameters. Twins: ``tests/reference/likelihoods.py``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Rules by name, and which combinations are defined."""
+"""Rules by name, and which combinations are defined.
+
+What ``__all__`` names is offered by `gaussfold.rules`; the order in ``_ALL`` is that of the engine's numbers.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,8 @@ from gaussfold.rules.quadratic import Quadratic
 from gaussfold.rules.taylor import Taylor
 from gaussfold.rules.vi import VI
 
+__all__ = ["EP", "PL", "PL2", "VI", "Newton", "Quadratic", "Taylor", "check_defined", "resolve", "resolve_local"]
+
 AnyRule: TypeAlias = StreamRule
 """A rule of the streaming update."""
 _ALL: tuple[type[SiteRule], ...] = (Newton, Taylor, VI, EP, PL, Quadratic, PL2)
@@ -27,7 +32,7 @@ RULES: Catalogue[SiteRule] = Catalogue(
 )
 """Every rule, for sites on R^D that are visited again and again; those of the streaming update are StreamRules.
 
-A new one is a file of its own and one entry here.
+A new one is a file of its own and its entries here.
 """
 # Loops choose among these by number; a rule with a record type of its own (vi) has loops of its own.
 seam.number_built_in(*(rule for rule in _ALL if issubclass(rule, StreamRule) and rule.record is StreamRule.record))

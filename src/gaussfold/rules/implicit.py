@@ -15,7 +15,7 @@ MAX_STEPS = 2000
 
 
 def after(precision: float, shift: float, m0: float, v0: float) -> tuple[float, float]:
-    """N(m0, v0) times the site: exact, DESIGN §1."""
+    """N(m0, v0) times the site: exact (docs/architecture.md, "The one idea")."""
     v = 1.0 / (1.0 / v0 + precision)
     return v * (m0 / v0 + shift), v
 

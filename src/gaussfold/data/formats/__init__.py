@@ -27,8 +27,8 @@ _registered: dict[str, Format] = {}
 
 
 def names() -> tuple[str, ...]:
-    """All formats, in the order in which they are asked."""
-    return (*_HOMES, *(name for name in _registered if name not in _HOMES))
+    """All formats, in the order in which they are asked: first those from outside, which know what they look like."""
+    return (*(name for name in _registered if name not in _HOMES), *_HOMES)
 
 
 def find(name: str) -> Format:
@@ -46,6 +46,11 @@ def find(name: str) -> Format:
 def register(found: Format) -> None:
     """Make a format known under its name."""
     _registered[found.name] = found
+
+
+def unregister(found: Format) -> None:
+    """Undo `register`."""
+    del _registered[found.name]
 
 
 def format_of_name(path: str) -> str | None:

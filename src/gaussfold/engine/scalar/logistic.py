@@ -190,8 +190,8 @@ def _root_bracket(a_plus: float, b: float, m0: float, v0: float, shrink: bool) -
 def logistic_root(a_plus: float, b: float, m0: float, v0: float, shrink: bool) -> tuple[float, float, int]:
     """The implicit mean and variance for the gradient ``a_plus - b σ(a)``: rvga (69)-(70).
 
-    One scalar, a = k m. F(a) = a/k(v(a)) - v0 (A - bσ(a)) - m0 increases strictly (DESIGN §8), so a
-    bracketed Newton iteration is safe. ``shrink=False`` sets k = 1: the mode instead of (69)-(70).
+    One scalar, a = k m. F(a) = a/k(v(a)) - v0 (A - bσ(a)) - m0 increases strictly (docs/architecture.md,
+    "Errata"), so a bracketed Newton iteration is safe. ``shrink=False`` sets k = 1: the mode instead of (69)-(70).
     Returns (m, v, iterations).
     """
     a, low, high = _root_bracket(a_plus, b, m0, v0, shrink)

@@ -2,10 +2,10 @@
 
 ``at`` prior, posterior (implicit) or extragradient, for every rule and family. The implicit form solves
 
-    m = m0 + v0 J(m, v),    v = v0 / (1 - v0 H(m, v))            rvga (69)-(70), DESIGN §2
+    m = m0 + v0 J(m, v),    v = v0 / (1 - v0 H(m, v))            rvga (69)-(70)
 
-for two scalars by Newton's method on (m, log v) from a start that is exact for the mode, backed by a
-bracketing search for whatever Newton does not settle. Reference twin: ``tests/reference/sites.py``.
+(docs/architecture.md, "The update") for two scalars by Newton's method on (m, log v) from a start that is exact for the
+mode, backed by a bracketing search for whatever Newton does not settle. Reference twin: ``tests/reference/sites.py``.
 """
 
 from __future__ import annotations
