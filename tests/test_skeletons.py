@@ -26,7 +26,7 @@ from gaussfold.engine.arrays import over_arrays
 from gaussfold.gp import GaussianProcess
 from gaussfold.protocols import Belief, Gaussian
 from gaussfold.rules import resolve_at
-from gaussfold.rules.visit import visit
+from gaussfold.rules.python_sites import make_site
 from tests import problems
 
 
@@ -53,7 +53,7 @@ def test_likelihood_and_rule(tmp_path):
     y, w, m0, v0 = np.array([0.7, 2.9]), np.array([1.0, 2.5]), np.array([0.2, -0.6]), np.array([0.5, 1.1])
     _, curvature, m, _, _ = over_arrays.sites(likelihood.record, rule.record, at.code, y, w, m0, v0)
     for i in range(2):
-        precision, shift = visit(rule, at, likelihood, y[i], w[i], m0[i], v0[i])
+        precision, shift = make_site(rule, at, likelihood, y[i], w[i], m0[i], v0[i])
         assert -curvature[i] == pytest.approx(precision, rel=1e-9)
         assert m[i] == pytest.approx((m0[i] / v0[i] + shift) / (1.0 / v0[i] + precision), rel=1e-9)
     x = np.linspace(0.0, 2.0, 5)

@@ -22,7 +22,7 @@ from gaussfold.gp import Cosine as PlainCosine
 from gaussfold.gp import GaussianProcess, Matern12, hyper
 from gaussfold.gp.covariances import from_config
 from gaussfold.rules import resolve_at
-from gaussfold.rules.visit import visit
+from gaussfold.rules.python_sites import make_site
 from gaussfold.types import Moments
 from tests import problems
 from tests.conformance.outside.damped_cosine import DampedCosine
@@ -168,7 +168,7 @@ def test_the_rule_with_every_family_and_at(family, at):
     where = resolve_at(at)
     gradient, curvature, m, v, _ = over_arrays.sites(family.record, RULE.record, where.code, y, w, m0, v0)
     for i in range(4):
-        precision, shift = visit(PLAIN_RULE, where, family, y[i], w[i], m0[i], v0[i])
+        precision, shift = make_site(PLAIN_RULE, where, family, y[i], w[i], m0[i], v0[i])
         assert -curvature[i] == pytest.approx(precision, rel=SAME)
         after = 1.0 / (1.0 / v0[i] + precision)
         assert (m[i], v[i]) == pytest.approx((after * (m0[i] / v0[i] + shift), after), rel=SAME)

@@ -1,9 +1,9 @@
 """Which Gaussian stands in for the likelihood (rule), and where it looks (at).
 
 One rule, one file, with what the engine compiles for it; ``base`` says what a rule is, ``catalogue`` lists them, ``at``
-has prior, posterior and extragradient, ``curvature`` the policies. ``visit`` is one observation of a stream in Python
-(``implicit`` its solver), ``site_updates`` many sites on R^D that are visited again, ``energies`` and ``cavities`` what
-these need. A new rule is a file and a line in ``catalogue``: docs/skeletons/rule.py.
+has prior, posterior and extragradient, ``curvature`` the policies. ``python_sites`` makes one site of a stream in plain
+Python (``implicit`` is its solver), ``site_updates`` many on R^D that are visited again, ``energies`` and ``cavities``
+are what these need. A new rule is a file and a line in ``catalogue``: docs/skeletons/rule.py.
 
 What must not be broken: a rule never sees a belief, so nothing is counted twice; it says what it is by its attributes,
 and nobody asks for its type. Twins: ``tests/reference/sites.py``.
