@@ -1,8 +1,9 @@
 """Skeleton of a likelihood: waiting times, ``y | f ~ Exponential(rate = e^f)``. Copy, rename, replace the formulas.
 
-In the package: this file in ``likelihoods/`` and one line in ``likelihoods/__init__.py``. From outside: this file and
-``gaussfold.registry.register("likelihood", WaitingTime)``. The upper half is enough: with ``record`` left out it runs
-in Python. The lower half lets the engine run it; what may be said there, and what holds otherwise, is in
+In the package: this file in ``likelihoods/`` and its entry in ``likelihoods/__init__.py``; there the engine is named by
+``seam.on_first_use``, as ``likelihoods/poisson.py`` does, so that an import does not wait for Numba. From outside: this
+file and ``gaussfold.registry.register("likelihood", WaitingTime)``. The upper half is enough: with ``record`` left
+out it runs in Python. The lower half lets the engine run it; what may be said there, and what holds otherwise, is in
 ``gaussfold.engine.families`` and ``gaussfold.engine.scalar``.
 """
 
