@@ -73,7 +73,7 @@ def test_quasi_newton_finishes():
     X, Y, folds = motorcycle.load()
     train = np.setdiff1d(np.arange(132), folds[1])
     model = motorcycle.make(*methods.methods(0.5)["newton_quasinewton"]).fit(X[train], Y[train], iterations=150)
-    assert np.isfinite(model._memory.root).all()
+    assert np.isfinite(model.memory_.root).all()
     assert (np.linalg.eigvalsh(model.sites_.precision)[:, 0] >= 0.0).all()
     assert motorcycle.nlpd(model, X[folds[1]], Y[folds[1]]) < 0.5
 

@@ -201,8 +201,12 @@ def floats(*arrays: ArrayLike) -> tuple[Array, ...]:
 
 def _flat(y: ArrayLike, moments: Moments) -> tuple[tuple[int, ...], Array, Moments]:
     """Find the common shape, and flatten labels and moments broadcast to it, as the engine takes them."""
-    wide = floats(y, *moments)
-    labels, mean, variance = (np.ascontiguousarray(a).ravel() for a in wide)
+    given = [np.asarray(a, dtype=np.float64) for a in (y, *moments)]
+    shape = np.broadcast_shapes(*(a.shape for a in given))
+    # What has to be spread out is copied: the engine should not see NumPy's views of one number many times.
+    labels, mean, variance = (
+        np.ascontiguousarray(a if a.shape == shape else np.array(np.broadcast_to(a, shape))).ravel() for a in given
+    )
     if (variance < 0.0).any():
         row = int(np.argmax(variance < 0.0))
         msg = (
@@ -210,7 +214,7 @@ def _flat(y: ArrayLike, moments: Moments) -> tuple[tuple[int, ...], Array, Momen
             "pass Moments(mean, variance)"
         )
         raise ValueError(msg)
-    return wide[0].shape, labels, Moments(mean, variance)
+    return shape, labels, Moments(mean, variance)
 
 
 def _stacked(first: ArrayLike, second: ArrayLike, f: Array) -> Array:
