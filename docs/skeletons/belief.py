@@ -15,8 +15,7 @@ import numpy as np
 
 import gaussfold as gf
 from gaussfold.beliefs.natural import combined
-from gaussfold.beliefs.trace import RowError, Trace, learn_before_failure
-from gaussfold.dynamics import Dynamics
+from gaussfold.beliefs.trace import ONCE, Pass, RowError, Trace, learn_before_failure
 from gaussfold.engine.arrays import over_arrays
 from gaussfold.observations import Observations
 from gaussfold.rows import as_rows, dense_rows
@@ -123,20 +122,12 @@ class InformationGaussian:
         """None: there is no quicker way for one row."""
         del row, y, program
 
-    def absorb_stream(
-        self,
-        data: Observations,
-        program: Program,
-        *,
-        dynamics: Dynamics | None = None,
-        sites: Trace | None = None,
-        block_size: int | None = None,
-        whole: bool = True,
-    ) -> Trace:
+    def absorb_stream(self, data: Observations, program: Program, how: Pass = ONCE) -> Trace:
         """Visit rows in order; on an error nothing has changed, or (not ``whole``) the rows before stay learned."""
+        dynamics, sites, block_size, whole = how
         if not whole:
-            options = {"dynamics": dynamics, "sites": sites, "block_size": block_size}
-            return learn_before_failure(lambda part: self.absorb_stream(part, program, **options), data)
+            again = Pass(dynamics, sites, block_size)
+            return learn_before_failure(lambda part: self.absorb_stream(part, program, again), data)
         worked, trace = self.copy(), Trace.empty(data.y.size)
         for i, learn in enumerate(data.learned):
             if learn and dynamics is not None:

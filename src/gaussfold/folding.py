@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gaussfold.beliefs.trace import RowError, Trace, learn_before_failure
+from gaussfold.beliefs.trace import Pass, RowError, Trace, learn_before_failure
 from gaussfold.dynamics import Dynamics
 from gaussfold.observations import Observations, check
 from gaussfold.protocols import Belief, Foldable, Likelihood
@@ -100,7 +100,7 @@ def fold(
             return quick
     data = check(likelihood, X, y, belief.dim, sample_weight)
     if recipe.program is not None:
-        return belief.absorb_stream(data, recipe.program, dynamics=dynamics, block_size=block_size, whole=whole)
+        return belief.absorb_stream(data, recipe.program, Pass(dynamics, None, block_size, whole))
 
     def learn(part: Observations) -> FoldResult:
         return _fold_in_python(belief, recipe, part, dynamics)

@@ -15,12 +15,11 @@ from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import numpy as np
 
+from gaussfold.beliefs.trace import ONCE, Pass, Trace
 from gaussfold.types import Array, ArrayLike, Moments, Program, Record, Site
 
 if TYPE_CHECKING:
     from gaussfold.beliefs.dense.belief import DenseGaussian
-    from gaussfold.beliefs.trace import Trace
-    from gaussfold.dynamics import Dynamics
     from gaussfold.observations import Observations
 
 
@@ -113,21 +112,8 @@ class Foldable(Protocol):
         """
         ...
 
-    def absorb_stream(
-        self,
-        data: Observations,
-        program: Program,
-        *,
-        dynamics: Dynamics | None = None,
-        sites: Trace | None = None,
-        block_size: int | None = None,
-        whole: bool = True,
-    ) -> Trace:
-        """Visit checked rows in order, each once: marginal, site, absorb; returns what was met and made.
-
-        ``sites`` of an earlier pass are taken out row by row before they are made anew. On an error nothing has changed
-        if ``whole``; else the rows before the one that failed stay learned (``RowError.trace``).
-        """
+    def absorb_stream(self, data: Observations, program: Program, how: Pass = ONCE) -> Trace:
+        """Visit checked rows in order, each once: marginal, site, absorb; returns what was met and made."""
         ...
 
     def relax(self, factor: float, prior: Self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gaussfold.beliefs.trace import Pass
 from gaussfold.checks import whole
 from gaussfold.folding import FoldResult, check_belief, recipe_of
 from gaussfold.observations import check
@@ -57,7 +58,7 @@ def sweep(
         raise ValueError(msg)
     for _ in range(n_sweeps):
         before = sites.site_precision
-        sites = belief.absorb_stream(data, recipe.program, sites=sites, block_size=block_size)
+        sites = belief.absorb_stream(data, recipe.program, Pass(None, sites, block_size))
         change = np.abs(sites.site_precision - before).max(initial=0.0)
         if change <= tolerance * np.abs(sites.site_precision).max(initial=0.0):
             break

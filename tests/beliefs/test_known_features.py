@@ -5,7 +5,7 @@ import pytest
 
 import gaussfold as gf
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
-from gaussfold.beliefs.trace import RowError
+from gaussfold.beliefs.trace import Pass, RowError
 from gaussfold.folding import recipe_of
 from gaussfold.likelihoods import Bernoulli
 from gaussfold.observations import Observations
@@ -90,7 +90,7 @@ def test_rows_before_one_that_fails_may_stay_learned(make):
     whole = Observations(sparse_rows(bad, DIM), y, np.ones(len(y)))
     belief, wanted = make(DIM, 0.7), make(DIM, 0.7)
     with pytest.raises(RowError) as caught:
-        belief.absorb_stream(whole, program, whole=False)
+        belief.absorb_stream(whole, program, Pass(whole=False))
     assert caught.value.row == row
     trace = wanted.absorb_stream(Observations(sparse_rows(X[:row], DIM), y[:row], np.ones(row)), program)
     np.testing.assert_array_equal(caught.value.trace.log_predictive, trace.log_predictive)

@@ -80,7 +80,7 @@ class FactorGaussian:
         part = share if rank else 0.0
         F = np.zeros((dim, rank))
         if part > 0.0:
-            draw = np.random.default_rng(0) if rng is None else rng
+            draw = lowrank_options.generator(rng)
             F = np.linalg.qr(draw.standard_normal((dim, rank)))[0] * (std * math.sqrt(part * dim / rank))
         centre = np.broadcast_to(np.asarray(mean, dtype=float), (dim,))
         return cls(centre, F, np.full(dim, (1.0 - part) * std**2), dtype=dtype)

@@ -10,6 +10,7 @@ import numpy as np
 from gaussfold.types import Array
 
 if TYPE_CHECKING:
+    from gaussfold.dynamics import Dynamics
     from gaussfold.observations import Observations
 
 
@@ -32,6 +33,23 @@ class Trace(NamedTuple):
         mean, variance, score, precision, shift = self
         part = slice(start, stop)
         return Trace(mean[part], variance[part], score[part], precision[part], shift[part])
+
+
+class Pass(NamedTuple):
+    """How rows are to pass through a belief."""
+
+    dynamics: Dynamics | None = None
+    """What ticks before each learned row."""
+    sites: Trace | None = None
+    """Of an earlier pass: taken out row by row before they are made anew."""
+    block_size: int | None = None
+    """Rows per matrix product or projection, where the belief has such."""
+    whole: bool = True
+    """Whether an error undoes the pass; else the rows before the one that failed stay learned (``RowError.trace``)."""
+
+
+ONCE = Pass()
+"""Rows that are new, in a world that stands still; all or none."""
 
 
 class RowError(ValueError):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gaussfold.factors.model import FactorStream, posterior
+from gaussfold.factors.model import FactorStream, Part, posterior
 from gaussfold.registry import Catalogue
 from gaussfold.types import Array
 
@@ -107,9 +107,10 @@ class GradientAscent(FactorStream):
         self.F = self.F + np.asarray(updates["F"])
         self.psi = np.exp(params["gamma"] + np.asarray(updates["gamma"]))
 
-    def _parts(self) -> dict[str, Any]:
+    def parts(self) -> dict[str, Part]:
+        """Everything that was learned, by name."""
         memory = self.memory if isinstance(self.memory, dict) else {}
-        return super()._parts() | {f"memory_{name}": value for name, value in memory.items()}
+        return super().parts() | {f"memory_{name}": value for name, value in memory.items()}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Take over the arrays of :meth:`state`, the optimiser's included."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypeAlias
 
 import numpy as np
 
 from gaussfold.types import Array
+
+Part: TypeAlias = Array | int | None
+"""What a model is made of: arrays, counts, and what is not there yet."""
 
 
 class FactorStream:
@@ -57,11 +60,11 @@ class FactorStream:
 
     def state(self) -> dict[str, np.ndarray]:
         """Named arrays that hold everything that was learned."""
-        return {name: np.asarray(value).copy() for name, value in self._parts().items() if value is not None}
+        return {name: np.asarray(value).copy() for name, value in self.parts().items() if value is not None}
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Take over the arrays of :meth:`state`."""
-        for name, value in self._parts().items():
+        for name, value in self.parts().items():
             if name not in state:
                 setattr(self, name, None)
             elif isinstance(value, int):
@@ -69,7 +72,8 @@ class FactorStream:
             else:
                 setattr(self, name, np.array(state[name]))
 
-    def _parts(self) -> dict[str, Any]:
+    def parts(self) -> dict[str, Part]:
+        """Everything that was learned, by the name of its attribute."""
         return {"mean": self.mean, "F": self.F, "psi": self.psi, "count": self.count}
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from gaussfold.factors.model import FactorStream, posterior
+from gaussfold.factors.model import FactorStream, Part, posterior
 from gaussfold.factors.recursive import RecursiveFactors
 from gaussfold.types import Array
 
@@ -171,8 +171,9 @@ class OnlineEM(FactorStream):
             whole.F, whole.psi = average[:, :-1].copy(), average[:, -1].copy()
         return whole
 
-    def _parts(self) -> dict[str, Any]:
+    def parts(self) -> dict[str, Part]:
+        """Everything that was learned, by name."""
         more = {"A": self.A, "B": self.B, "squares": self.squares}
-        return super()._parts() | more | {
+        return super().parts() | more | {
             "window": self.window, "window_counts": self.window_counts, "steps": self.steps, "waiting": self.waiting,
         }  # fmt: skip

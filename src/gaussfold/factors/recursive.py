@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gaussfold.engine.lowrank.products import gram
-from gaussfold.factors.model import FactorStream
+from gaussfold.factors.model import FactorStream, Part
 from gaussfold.factors.projections import resolve_projection
 from gaussfold.types import Array
 
@@ -64,12 +64,16 @@ class RecursiveFactors(FactorStream):
         if not self.started and len(rows) < max(self.warm_up, 1):
             self.waiting = rows.copy()
             return
-        if not self.started:
-            self._start(rows[: max(self.warm_up, 1)])
         full = len(rows) - len(rows) % self.block_size
-        for begin in range(0, full, self.block_size):
-            self._block(rows[begin : begin + self.block_size])
+        self.take(rows[:full], rows[: max(self.warm_up, 1)])
         self.waiting = rows[full:].copy() if full < len(rows) else None
+
+    def take(self, rows: Array, first: Array | None = None) -> None:
+        """Learn rows block by block, the last one full or not; ``first`` (or they) set the scale if none is known."""
+        if not self.started:
+            self._start(rows if first is None else first)
+        for begin in range(0, len(rows), self.block_size):
+            self._block(rows[begin : begin + self.block_size])
 
     def _start(self, rows: Array) -> None:
         centred = rows - rows.mean(axis=0) if self.center else rows
@@ -109,11 +113,9 @@ class RecursiveFactors(FactorStream):
         twin.restore(self.state())
         rows, twin.waiting = twin.waiting, None
         if rows is not None:
-            if not twin.started:
-                twin._start(rows)
-            for begin in range(0, len(rows), self.block_size):
-                twin._block(rows[begin : begin + self.block_size])
+            twin.take(rows)
         return twin
 
-    def _parts(self) -> dict[str, Any]:
-        return super()._parts() | {"G": self.G, "due": self.due, "started": self.started, "waiting": self.waiting}
+    def parts(self) -> dict[str, Part]:
+        """Everything that was learned, by name."""
+        return super().parts() | {"G": self.G, "due": self.due, "started": self.started, "waiting": self.waiting}

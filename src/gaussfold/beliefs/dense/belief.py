@@ -12,9 +12,9 @@ from scipy.linalg import solve_triangular
 from gaussfold import checks
 from gaussfold.beliefs.dense import passes
 from gaussfold.beliefs.natural import combined
-from gaussfold.beliefs.trace import Trace, learn_before_failure
+from gaussfold.beliefs.trace import ONCE, Pass, Trace, learn_before_failure
 from gaussfold.beliefs.visits import Visits
-from gaussfold.dynamics import Dynamics, Forgetting, moving
+from gaussfold.dynamics import Forgetting, moving
 from gaussfold.engine.dense.absorb import absorb_row
 from gaussfold.linalg.roots import inverse_root, log_det, lower_root, root_from_precision, triangularise
 from gaussfold.observations import Observations
@@ -212,26 +212,12 @@ class DenseGaussian:
         columns = np.zeros((5, 1))
         return Trace(*columns) if absorb_row(self._factor, self._mean, row, y, program, columns) else None
 
-    def absorb_stream(
-        self,
-        data: Observations,
-        program: Program,
-        *,
-        dynamics: Dynamics | None = None,
-        sites: Trace | None = None,
-        block_size: int | None = None,
-        whole: bool = True,
-    ) -> Trace:
-        """Visit rows in order, each once: marginal, site, absorb. All of them, or (if ``whole``) none on an error.
-
-        ``sites`` of an earlier pass are taken out row by row before they are made anew.
-        """
+    def absorb_stream(self, data: Observations, program: Program, how: Pass = ONCE) -> Trace:
+        """Visit rows in order, each once: marginal, site, absorb."""
+        dynamics, sites, block_size, whole = how
         if not whole:
-            return learn_before_failure(
-                lambda part: self.absorb_stream(
-                    part, program, dynamics=dynamics, sites=sites, block_size=block_size
-                ), data
-            )  # fmt: skip
+            again = Pass(dynamics, sites, block_size)
+            return learn_before_failure(lambda part: self.absorb_stream(part, program, again), data)
         trace = Trace.empty(data.y.size)
         if sites is not None:
             trace.site_precision[:] = sites.site_precision[: data.y.size]

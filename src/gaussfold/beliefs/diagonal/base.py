@@ -11,7 +11,7 @@ import numpy as np
 from gaussfold.beliefs.diagonal import passes, storage
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.beliefs.diagonal.state import State, mix_moments
-from gaussfold.beliefs.trace import Trace
+from gaussfold.beliefs.trace import ONCE, Pass, Trace
 from gaussfold.checks import whole as whole_number
 from gaussfold.dynamics import Dynamics, Forgetting, moving
 from gaussfold.engine.sparse.cells import FORGETS, WALKS
@@ -161,18 +161,9 @@ class DiagonalBelief(ABC):
         """None: a row of a diagonal belief has nothing quicker than a stream of one."""
         return None
 
-    def absorb_stream(
-        self,
-        data: Observations,
-        program: Program,
-        *,
-        dynamics: Dynamics | None = None,
-        sites: Trace | None = None,
-        block_size: int | None = None,  # noqa: ARG002 - rows are visited one by one
-        whole: bool = True,
-    ) -> Trace:
-        """Visit rows in order, each once: marginal, site, absorb. All of them, or (if ``whole``) none on an error."""
-        if sites is not None:
+    def absorb_stream(self, data: Observations, program: Program, how: Pass = ONCE) -> Trace:
+        """Visit rows in order, each once: marginal, site, absorb."""
+        if how.sites is not None:
             msg = (
                 "refine, sweep: a diagonal belief drops part of every site, so a site cannot be taken out again; "
                 "use a full covariance"
@@ -183,8 +174,8 @@ class DiagonalBelief(ABC):
             return Trace.empty(0)
         rows = sparse_rows(data.X, self.dim)
         self._state.widen(rows.indices)
-        rate = self._start_clock(moving(dynamics))
-        return passes.absorb(self._state, passes.Sparse(rows, data.y, data.weight), program, rate, whole=whole)
+        rate = self._start_clock(moving(how.dynamics))
+        return passes.absorb(self._state, passes.Sparse(rows, data.y, data.weight), program, rate, whole=how.whole)
 
     # Copies and arrays.
 

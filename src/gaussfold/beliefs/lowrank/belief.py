@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from functools import partial
-from typing import Self, TypedDict, Unpack, final
+from typing import Self, Unpack, final
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -13,25 +13,15 @@ from numpy.typing import DTypeLike
 from gaussfold import checks
 from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.beliefs.lowrank import moves, options, passes, storage
-from gaussfold.beliefs.lowrank.options import Options
+from gaussfold.beliefs.lowrank.options import Choices, Options
 from gaussfold.beliefs.lowrank.state import State
-from gaussfold.beliefs.trace import Trace, learn_before_failure
+from gaussfold.beliefs.trace import ONCE, Pass, Trace, learn_before_failure
 from gaussfold.beliefs.visits import Visits
-from gaussfold.dynamics import Dynamics, moving
+from gaussfold.dynamics import moving
 from gaussfold.factors.woodbury import Precision
 from gaussfold.observations import Observations
 from gaussfold.rows import as_matrix, as_rows, is_sparse
 from gaussfold.types import Array, ArrayLike, Moments, Program
-
-
-class Choices(TypedDict, total=False):
-    """What :class:`LowRankGaussian` can be told besides its numbers."""
-
-    projection: str
-    inner_loops: int
-    gain: str
-    block_size: int
-    dtype: DTypeLike
 
 
 @final
@@ -133,8 +123,7 @@ class LowRankGaussian:
         share = options.share(epsilon, chosen.get("projection", "eigen"))
         W = np.zeros((deviations.size, rank))
         if share > 0.0:
-            draw = np.random.default_rng(0) if rng is None else rng
-            W = draw.standard_normal((deviations.size, rank))
+            W = options.generator(rng).standard_normal((deviations.size, rank))
             W *= math.sqrt(share * deviations.size / rank) / np.linalg.norm(W, axis=0)
             W /= deviations[:, None]
         return cls(mean, W, (1.0 - share) / deviations**2, **chosen)
@@ -305,17 +294,9 @@ class LowRankGaussian:
         """None: a row of a low-rank belief has nothing quicker than a stream of one."""
         return None
 
-    def absorb_stream(
-        self,
-        data: Observations,
-        program: Program,
-        *,
-        dynamics: Dynamics | None = None,
-        sites: Trace | None = None,
-        block_size: int | None = None,
-        whole: bool = True,
-    ) -> Trace:
-        """Visit rows in order, each once: marginal, site, absorb. All of them, or (if ``whole``) none on an error."""
+    def absorb_stream(self, data: Observations, program: Program, how: Pass = ONCE) -> Trace:
+        """Visit rows in order, each once: marginal, site, absorb."""
+        dynamics, sites, block_size, whole = how
         if sites is not None:
             msg = (
                 "sites: a low-rank belief has projected them away and cannot revisit rows; refine needs a dense belief"
@@ -324,10 +305,14 @@ class LowRankGaussian:
         if block_size is not None and block_size != self.options.block_size:
             self._set_block_size(block_size)
         if not whole:
-            return learn_before_failure(lambda part: self.absorb_stream(part, program, dynamics=dynamics), data)
+            return learn_before_failure(lambda part: self.absorb_stream(part, program, Pass(dynamics)), data)
         rows = as_matrix(data.X)
         rows = rows if is_sparse(rows) else np.ascontiguousarray(rows, dtype=self._state.W.dtype)
         trace, drift = Trace.empty(data.y.size), moving(dynamics)
+        if drift is not None and self.options.block_size != 1:
+            size = self.options.block_size
+            msg = f"block_size={size}: forgetting and drift move the diagonal at every row; 1 is needed"
+            raise ValueError(msg)
         tick = None if drift is None else partial(drift.tick, self)
         passes.run(self._state, Visits(Observations(rows, data.y, data.weight), program, trace), tick)
         return trace

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -23,6 +23,21 @@ class Options(NamedTuple):
     inner_loops: int = 1
     gain: str = "exact"
     block_size: int = 1
+
+
+class Choices(TypedDict, total=False):
+    """The same and the type of numbers, as keywords."""
+
+    projection: str
+    inner_loops: int
+    gain: str
+    block_size: int
+    dtype: DTypeLike
+
+
+def generator(rng: np.random.Generator | None) -> np.random.Generator:
+    """Draws directions: the one given, or one of its own with a fixed seed."""
+    return np.random.default_rng(0) if rng is None else rng
 
 
 def check(projection: str, inner_loops: int, gain: str, block_size: int) -> Options:

@@ -15,7 +15,7 @@ from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf
 
 from gaussfold.beliefs.lowrank.printed import printed_row
-from gaussfold.beliefs.lowrank.snapshot import Snapshot
+from gaussfold.beliefs.lowrank.snapshot import kept_safe
 from gaussfold.beliefs.lowrank.state import State
 from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.beliefs.visits import Visits
@@ -39,30 +39,27 @@ Visit: TypeAlias = Callable[[State, Visits], int]
 
 def run(state: State, visits: Visits, tick: Callable[[], None] | None) -> None:
     """Absorb all rows, or none; ``tick`` lets time pass before each learned row."""
-    if tick is not None and state.options.block_size != 1:
-        msg = f"block_size={state.options.block_size}: forgetting and drift move the diagonal at every row; 1 is needed"
-        raise ValueError(msg)
     learn = visits.data.learned
     visit = _visit_for(state, visits.matrix)
-    keep = Snapshot(state) if _may_fail_late(state, visits, learn, tick is not None) else None
     start = 0
     try:
-        with np.errstate(over="ignore", invalid="ignore"):  # overflow is looked for, and becomes a RowError
+        with (
+            kept_safe(state, _may_fail_late(state, visits, learn, tick is not None)),
+            np.errstate(
+                over="ignore",
+                invalid="ignore",  # overflow is looked for, and becomes a RowError
+            ),
+        ):
             while start < visits.size:
                 if tick is not None and learn[start]:
                     tick()
                 room = state.options.block_size - state.pending
                 stop = start + 1 if tick is not None or visit is _one_row else _segment_end(learn, start, room)
                 start += visit(state, visits.part(start, stop))
-    except BaseException as problem:
-        if keep is not None:
-            keep.restore(state)
+    except ValueError as problem:
         if isinstance(problem, np.linalg.LinAlgError) or "infs or NaNs" in str(problem):  # NumPy's and SciPy's words
             raise RowError(start) from problem
         raise
-    finally:
-        if keep is not None:
-            keep.close()
 
 
 def _visit_for(state: State, X: Matrix) -> Visit:
@@ -188,7 +185,7 @@ def condition(state: State, X: Matrix, view: View, offset: Array, trace: Trace) 
 
 
 def _root(K: Array) -> Array:
-    """Any R with RR' = K: Cholesky where K is well conditioned, eigenvectors where rows repeat.
+    """Some R with RR' = K: Cholesky where K is well conditioned, eigenvectors where rows repeat.
 
     A row that sees nothing keeps a variance of exactly zero, and so teaches nothing.
     """

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import IO
 
 import numpy as np
@@ -14,7 +16,23 @@ SNAPSHOT_BYTES = 1 << 26
 """A larger belief is kept safe on disk, not in memory, while a call makes more than one projection."""
 
 
-class Snapshot:
+@contextmanager
+def kept_safe(state: State, needed: bool) -> Iterator[None]:
+    """Put the state back as it was if what happens inside fails, where that is ``needed``."""
+    if not needed:
+        yield
+        return
+    snapshot = _Snapshot(state)
+    try:
+        yield
+    except BaseException:
+        snapshot.restore(state)
+        raise
+    finally:
+        snapshot.close()
+
+
+class _Snapshot:
     """What is needed to undo a call: in memory if small, else in a temporary file."""
 
     def __init__(self, state: State) -> None:
