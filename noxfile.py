@@ -8,6 +8,9 @@ nox.options.reuse_existing_virtualenvs = True
 QUIET = {"GAUSSFOLD_QUIET": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
+# Every session says what it installs and what it runs, in full: one reads one of them at a time.
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
     """The tests, on two cores; arguments go to pytest (``nox -s tests -- tests/gp -k markov``)."""

@@ -106,6 +106,7 @@ EXPERIMENTS |= {
     for name, title, to in _SPARSE
 }
 
+# A line for each experiment, by paper.
 _LOWRANK = {
     "lrvga-fig1": ("L-RVGA figure 1: covariances of streams, KL along the way", "covariances:fig1"),
     "lrvga-fig2": ("L-RVGA figure 2: linear regression for several ranks", "regressions:fig2"),

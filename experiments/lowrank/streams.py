@@ -25,6 +25,7 @@ MODELS: dict[str, tuple[str, str, Any, dict[str, Any]]] = {
     "gradient": ("gradient ascent, our code", style.GREEN, (0, (1.2, 1.2)), {"method": "gradient"}),
 }
 MARKS = {"batch SVD": ("D", style.BLACK), "online EM": ("*", style.ORANGE), "online SGA": ("^", style.GREEN)}
+# The paper's numbers: two tables with the same cells.
 TABLES: dict[str, dict[tuple[int, int], tuple[float, float, float]]] = {
     "distance": {
         (100, 10): (0.0454, 0.0399, 0.0426),

@@ -7,6 +7,9 @@ A message names the argument, its value, what is allowed and the remedy::
 With ``owner`` it also says who asks (``std=0.0: Gaussian needs a finite number > 0; ...``). Every function returns the
 value that passed, in Python's own type, and raises a ValueError before anything has changed, whatever is wrong with the
 value: a caller catches one kind of error. This file lies below everything else and needs NumPy only.
+
+A check of many rows says itself which row is the first bad one: ``if bad.any(): row = int(np.argmax(bad)); msg = ...``
+stands in a few files with another sentence each, which is put together only where a row is bad.
 """
 
 from __future__ import annotations

@@ -141,6 +141,9 @@ def test_an_empty_input_is_no_error(cli, tmp_path):
     assert learned(tmp_path / "m") == 10
 
 
+# Each of these prepares its own files and asks for code and words: the same steps, kept with their own trouble.
+
+
 def test_model_files_that_cannot_be_used(cli, tmp_path):
     data = tmp_path / "d.vw"
     data.write_bytes(clicks(20))

@@ -7,6 +7,7 @@ import gaussfold as gf
 from gaussfold import likelihoods as lk
 from gaussfold import rules
 from gaussfold.engine.dense import absorb as dense
+from gaussfold.engine.dense import drifting
 from gaussfold.types import Program
 from tests.problems import data, prior, relative
 from tests.reference import sites
@@ -110,7 +111,7 @@ def test_absorb_rows_forgetting():
     precision = np.linalg.inv(cov)
     shift = precision @ (mean - base_mean)
     out = columns(14)
-    failed = dense.absorb_rows_forgetting(
+    failed = drifting.absorb_rows_forgetting(
         precision, shift, base_mean, np.linalg.inv(base_cov), 0.97, X, y, w, PROGRAM, *out
     )
     assert failed == -1
@@ -129,7 +130,7 @@ def test_absorb_rows_walking():
 
     want = Textbook(mean.copy(), cov.copy()).learn(LIKELIHOOD.config(), X, y, weight=w, tick=tick)
     out = columns(14)
-    assert dense.absorb_rows_walking(mean, cov, 0.13**2, X, y, w, PROGRAM, *out) == -1
+    assert drifting.absorb_rows_walking(mean, cov, 0.13**2, X, y, w, PROGRAM, *out) == -1
     assert relative(mean, want.mean) < 1e-12
     assert relative(cov, want.cov) < 1e-12
     np.testing.assert_allclose(out[1], want.variances, rtol=1e-11)

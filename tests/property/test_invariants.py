@@ -70,18 +70,24 @@ def _assert_same_trace(got, want):
 # --------------------------------------------------------------------------------- the cutting
 
 
-@SETTINGS
-@given(cell=cells, seed=seeds, n=st.integers(2, 30), d=st.integers(1, 8), data=st.data())
-def test_chunks_do_not_matter(cell, seed, n, d, data):
+def _assert_chunks_do_not_matter(cell, X, y, weight, cuts):
+    """The whole stream at once, in pieces cut at ``cuts``, and row by row: the same trace and the same belief."""
     likelihood, rule, at = cell
-    X, y, weight = _stream(likelihood, n, d, seed)
-    cuts = data.draw(st.lists(st.integers(0, n)))  # empty chunks included
+    n, d = X.shape
     whole, parts, rows = _prior(d), _prior(d), _prior(d)
     expected = gf.fold(whole, likelihood, X, y, rule, at, sample_weight=weight)
     _assert_same_trace(_in_chunks(parts, cuts, likelihood, X, y, weight, rule, at), expected)
     _assert_same_trace(_in_chunks(rows, range(1, n), likelihood, X, y, weight, rule, at), expected)
     assert _distance(parts, whole) < SAME
     assert _distance(rows, whole) < SAME
+
+
+@SETTINGS
+@given(cell=cells, seed=seeds, n=st.integers(2, 30), d=st.integers(1, 8), data=st.data())
+def test_chunks_do_not_matter(cell, seed, n, d, data):
+    X, y, weight = _stream(cell[0], n, d, seed)
+    cuts = data.draw(st.lists(st.integers(0, n)))  # empty chunks included
+    _assert_chunks_do_not_matter(cell, X, y, weight, cuts)
 
 
 @FEW
@@ -104,16 +110,10 @@ def test_unweighted_rows_take_the_quick_way_to_the_same_place(likelihood, seed, 
     data=st.data(),
 )
 def test_chunks_do_not_matter_above_the_direct_size(cell, seed, d, multiple, data):
-    likelihood, rule, at = cell
     n = int(multiple * d)
-    X, y, weight = _stream(likelihood, n, d, seed)
+    X, y, weight = _stream(cell[0], n, d, seed)
     cuts = data.draw(st.lists(st.integers(0, n), max_size=4))
-    whole, parts, rows = _prior(d), _prior(d), _prior(d)
-    expected = gf.fold(whole, likelihood, X, y, rule, at, sample_weight=weight)
-    _assert_same_trace(_in_chunks(parts, cuts, likelihood, X, y, weight, rule, at), expected)
-    _assert_same_trace(_in_chunks(rows, range(1, n), likelihood, X, y, weight, rule, at), expected)
-    assert _distance(parts, whole) < SAME
-    assert _distance(rows, whole) < SAME
+    _assert_chunks_do_not_matter(cell, X, y, weight, cuts)
 
 
 @SETTINGS

@@ -1,6 +1,6 @@
 """A dense Gaussian that learns row by row with the formulas of a textbook: inverses, outer products, no factors.
 
-Twin of ``gaussfold.beliefs.dense.belief``, ``gaussfold.beliefs.dense.passes`` and ``gaussfold.engine.dense.absorb``.
+Twin of ``gaussfold.beliefs.dense.belief``, ``gaussfold.beliefs.dense.passes`` and ``gaussfold.engine.dense``.
 """
 
 from __future__ import annotations

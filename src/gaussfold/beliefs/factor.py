@@ -51,6 +51,8 @@ class FactorGaussian:
         self._mean, self._F, self._psi = lowrank_options.check_arrays(mean, F, psi, dtype, name="F", fewest=0)
         self._view: Precision | None = None
 
+    # Called like LowRankGaussian.isotropic, whose other options this one has not.
+
     @classmethod
     def isotropic(
         cls,

@@ -23,6 +23,9 @@ from gaussfold.deep.types import Arrays, Batch, Document, Hyper, Inner, LogLikel
 from gaussfold.progress import Progress
 from gaussfold.types import Array
 
+# The constructors of the methods begin alike (log_likelihood, params, rank, prior_precision), and each names its
+# settings in a dict: signatures are written out because help() shows them, dicts because files hold these names.
+
 
 class Method(ABC):
     """A log likelihood, a tree of parameters, and steps; the parent of VIFA, SLANG and SWAG.

@@ -34,6 +34,9 @@ def derivatives(family: Family, y: float, f: float) -> tuple[float, float, float
     raise NotImplementedError
 
 
+# Answers that are no for most families are alike but for the question: each is a function, since a family overrides
+# them one by one.
+
 # What it may say.
 
 

@@ -50,6 +50,10 @@ def start(family: Family, rule: RuleRecord, y: float, w: float, m0: float, v0: f
     return mode_start(family, y, w, m0, v0)
 
 
+# Questions to which most rules answer no: alike but for the question, and functions, since a rule overrides them one by
+# one.
+
+
 @by_rule
 def starts_at_root(family: Family, rule: RuleRecord) -> bool:
     """Whether :func:`start` finds the mean of the root itself, so that nothing is left to solve."""

@@ -18,10 +18,7 @@ first loop that runs.
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from collections.abc import Callable
-from types import ModuleType
 from typing import NamedTuple, TypeVar
 
 F = TypeVar("F", bound=Callable[..., object])
@@ -36,6 +33,10 @@ class BuiltInRule(NamedTuple):
 
     number: int
     alpha: float
+
+
+# The functions registered here have the parameters of the generic ones in ``engine.families`` and ``engine.rules``, so
+# that those of two families or rules are alike on purpose: a loop is compiled with the one in the other's place.
 
 
 def compiled_for(*records: type) -> Callable[[F], F]:
@@ -68,18 +69,3 @@ def number_built_in(*rules: type) -> None:
 def built_in_rules() -> tuple[type, ...]:
     """The built-in rules in the order of their numbers."""
     return tuple(_BUILT_IN_RULES)
-
-
-def on_first_use(name: str) -> ModuleType:
-    """A module that is loaded when something in it is first looked up: for families, which must not wait for Numba."""
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.find_spec(name)
-    if spec is None or spec.loader is None:
-        msg = f"no module named {name!r}"
-        raise ModuleNotFoundError(msg)
-    spec.loader = importlib.util.LazyLoader(spec.loader)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module

@@ -15,7 +15,8 @@ from gaussfold.estimators.folded import Folded
 from gaussfold.estimators.parameters import RandomState, StreamingParameters, keep
 from gaussfold.estimators.streaming import StreamingEstimator
 from gaussfold.likelihoods import Bernoulli
-from gaussfold.likelihoods.bernoulli import Expectation, Link
+from gaussfold.likelihoods.bernoulli import Expectation
+from gaussfold.likelihoods.links import Name as Link
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.at import At
 from gaussfold.rules.base import StreamRule

@@ -17,7 +17,7 @@ from gaussfold.estimators.frames import names_of
 from gaussfold.estimators.parameters import keep
 from gaussfold.gp import Covariance, GaussianProcess, Matern32
 from gaussfold.likelihoods import Bernoulli, Gaussian, StudentT
-from gaussfold.likelihoods.bernoulli import Link
+from gaussfold.likelihoods.links import Name as Link
 from gaussfold.protocols import Likelihood
 from gaussfold.registry import decode, encode
 from gaussfold.rules import Curvature, SiteRule

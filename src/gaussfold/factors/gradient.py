@@ -18,6 +18,9 @@ from gaussfold.types import Array
 Params = dict[str, Array]
 
 
+# Both have the methods and parameters of an optax optimiser, so that one of those may stand in their place.
+
+
 @dataclass(frozen=True)
 class SGD:
     """Plain steps of ``learning_rate``."""

@@ -14,6 +14,8 @@ from gaussfold.types import Array
 class Projection(Protocol):
     """Brings α(WW' + Ψ) + X'BX back to low rank plus diagonal, in place; returns the new W'Ψ⁻¹W."""
 
+    # The projections repeat these parameters, names and defaults included: a type checker compares them.
+
     def __call__(
         self,
         W: Array,

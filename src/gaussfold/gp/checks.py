@@ -41,13 +41,7 @@ def covariances_of(covariance: Any, latents: int) -> tuple[Covariance, ...]:
 
 def inputs(X: ArrayLike, name: str = "X", columns: int | None = None, *, may_be_empty: bool = False) -> Array:
     """Inputs as (N, d); a vector is one column."""
-    try:
-        array = np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        msg = f"{name} is not numeric ({error}); encode categories as numbers first"
-        raise ValueError(msg) from error
-    if array.ndim == 1:
-        array = array[:, None]
+    array = _table(name, X, "encode categories as numbers first")
     if array.ndim != 2 or array.shape[1] == 0:
         msg = f"{name} has shape {np.shape(X)}; give inputs as (rows, columns), or one column as a vector"
         raise ValueError(msg)
@@ -71,13 +65,7 @@ def inputs(X: ArrayLike, name: str = "X", columns: int | None = None, *, may_be_
 def labels(Y: ArrayLike, rows: int, likelihood: Likelihood | VectorLikelihood, name: str = "Y") -> Array:
     """Labels as (N, P), NaN where missing, all of them possible under the likelihood."""
     model = as_vector(likelihood)
-    try:
-        array = np.asarray(Y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        msg = f"{name} is not numeric ({error}); {likelihood} labels must be numbers"
-        raise ValueError(msg) from error
-    if array.ndim == 1:
-        array = array[:, None]
+    array = _table(name, Y, f"{likelihood} labels must be numbers")
     if array.shape != (rows, model.outputs):
         msg = (
             f"{name} has shape {np.shape(Y)}: {rows} rows of X and {likelihood} with {model.outputs} output(s) need "
@@ -89,6 +77,16 @@ def labels(Y: ArrayLike, rows: int, likelihood: Likelihood | VectorLikelihood, n
     else:
         likelihood.check_labels(array[:, 0], name)
     return np.ascontiguousarray(array)
+
+
+def _table(name: str, values: ArrayLike, remedy: str) -> Array:
+    """Numbers in rows and columns; a vector is one column."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        msg = f"{name} is not numeric ({error}); {remedy}"
+        raise ValueError(msg) from error
+    return array[:, None] if array.ndim == 1 else array
 
 
 def structure_of(structure: str) -> str:

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from gaussfold import registry
-from gaussfold.engine.seam import on_first_use
+from gaussfold.engine.later import over_arrays
 from gaussfold.expectations import gauss_hermite
 from gaussfold.expectations.tilted import tilted
 from gaussfold.types import Array, ArrayLike, Moments, Record
 
 if TYPE_CHECKING:
-    from gaussfold.engine.arrays import over_arrays
     from gaussfold.engine.arrays.over_arrays import RowFunctions
-else:
-    over_arrays = on_first_use("gaussfold.engine.arrays.over_arrays")
 
 
 class ScalarLikelihood:
@@ -118,6 +115,9 @@ class ScalarLikelihood:
                 f"predict without learning; {self.remedy}"
             )
             raise ValueError(msg)
+
+    # Each of these goes by nodes where the engine knows no record, and by rows in the engine elsewhere: the same few
+    # lines around another integral, which are easier read than a function that takes both as functions.
 
     def expected_log_prob(self, y: ArrayLike, moments: Moments) -> Array:
         """``E log p(y | f)`` under ``f ~ N(mean, variance)``."""

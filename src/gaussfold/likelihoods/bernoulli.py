@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 import numpy as np
 
 from gaussfold.checks import one_of
-from gaussfold.engine.seam import on_first_use
+from gaussfold.engine.later import expectations_logit, expectations_probit, families, over_arrays
+from gaussfold.engine.seam import compiled_for
 from gaussfold.likelihoods import links
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
 from gaussfold.likelihoods.bernoulli_logit import LogitRecord
@@ -16,17 +17,9 @@ from gaussfold.likelihoods.bernoulli_probit import ProbitRecord
 from gaussfold.types import Array, ArrayLike, Moments
 
 if TYPE_CHECKING:
-    from gaussfold.engine.arrays import expectations_logit, expectations_probit, over_arrays
     from gaussfold.engine.arrays.over_arrays import RowFunctions
-else:
-    over_arrays = on_first_use("gaussfold.engine.arrays.over_arrays")
-    expectations_logit = on_first_use("gaussfold.engine.arrays.expectations_logit")
-    expectations_probit = on_first_use("gaussfold.engine.arrays.expectations_probit")
 
-Link = Literal["logit", "probit"]
 Expectation = Literal["quadrature", "probit"]
-
-_LINKS: dict[str, links.Link] = {"logit": links.LOGIT, "probit": links.PROBIT}
 
 
 @dataclass(frozen=True)
@@ -62,14 +55,14 @@ class Bernoulli(ScalarLikelihood):
     "probit", ``E log p`` has no closed form in the paper and is integrated by quadrature.
     """
 
-    link: Link = "logit"
+    link: links.Name = "logit"
     expectation: Expectation = "quadrature"
     log_concave: ClassVar[bool] = True
     labels: ClassVar[str] = "in [0, 1]"
     remedy: ClassVar[str] = "code the two classes as 0 and 1"
 
     def __post_init__(self) -> None:
-        one_of("link", self.link, get_args(Link), owner="Bernoulli")
+        one_of("link", self.link, links.BY_NAME, owner="Bernoulli")
         one_of("expectation", self.expectation, get_args(Expectation), owner="Bernoulli")
         if self.link == "probit" and self.expectation == "probit":
             msg = (
@@ -106,13 +99,13 @@ class Bernoulli(ScalarLikelihood):
     def log_prob(self, y: ArrayLike, f: ArrayLike) -> Array:
         """``y log g(f) + (1 - y) log g(-f)``: no term is positive, so nothing cancels."""
         y, f = floats(y, f)
-        log_g = _LINKS[self.link].log_cdf
+        log_g = links.BY_NAME[self.link].log_cdf
         return np.asarray(y * log_g(f) + (1.0 - y) * log_g(-f))
 
     def derivatives(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
         """``y s(f) - (1 - y) s(-f)`` and ``y s'(f) + (1 - y) s'(-f)``, where ``s = (log g)'``."""
         y, f = floats(y, f)
-        score = _LINKS[self.link].score
+        score = links.BY_NAME[self.link].score
         first, second = score(f)
         first_mirrored, second_mirrored = score(-f)
         return (
@@ -123,14 +116,14 @@ class Bernoulli(ScalarLikelihood):
     def conditional(self, f: ArrayLike) -> Moments:
         """``g(f)`` and ``g(f) g(-f)``."""
         (f,) = floats(f)
-        g = _LINKS[self.link].cdf
+        g = links.BY_NAME[self.link].cdf
         mean = np.asarray(g(f))
         return Moments(mean, np.asarray(mean * g(-f)))
 
     def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]:
         """``g'`` and ``g' (1 - 2g)``; ``g''`` and ``g'' (1 - 2g) - 2g'²``."""
         (f,) = floats(f)
-        link = _LINKS[self.link]
+        link = links.BY_NAME[self.link]
         tilt = link.cdf(-f) - link.cdf(f)
         slope, bend = link.slopes(f)
         return Moments(slope, slope * tilt), Moments(bend, bend * tilt - 2.0 * slope**2)
@@ -141,3 +134,44 @@ class Bernoulli(ScalarLikelihood):
         if self.link == "logit":
             return links.logistic_bound(y - 0.5, np.ones_like(y), m, v)
         return self.derivatives(y, m)[0], np.full(np.broadcast_shapes(y.shape, m.shape), -1.0)
+
+
+# What the engine runs whichever the link; the rest is in ``bernoulli_logit`` and ``bernoulli_probit``.
+
+_Either = LogitRecord | ProbitRecord
+
+
+@compiled_for(LogitRecord, ProbitRecord)
+def is_label(family: _Either, y: float) -> bool:
+    """``0 ≤ y ≤ 1``."""
+    return 0.0 <= y <= 1.0
+
+
+@compiled_for(LogitRecord, ProbitRecord)
+def has_soft_labels(family: _Either) -> bool:
+    """Yes."""
+    return True
+
+
+@compiled_for(LogitRecord, ProbitRecord)
+def is_log_concave(family: _Either) -> bool:
+    """Yes."""
+    return True
+
+
+@compiled_for(LogitRecord, ProbitRecord)
+def is_exponential(family: _Either) -> bool:
+    """Yes."""
+    return True
+
+
+@compiled_for(LogitRecord, ProbitRecord)
+def taylor_site(family: _Either, y: float, f: float) -> tuple[float, float]:
+    """The score, and minus the Fisher information."""
+    return families.derivatives(family, y, f)[0], -families.fisher(family, f)
+
+
+@compiled_for(LogitRecord, ProbitRecord)
+def can_marginalise(family: _Either) -> bool:
+    """Yes."""
+    return True

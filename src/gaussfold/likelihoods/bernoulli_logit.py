@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from gaussfold.engine.seam import compiled_for, on_first_use
-
-if TYPE_CHECKING:
-    from gaussfold.engine import families
-    from gaussfold.engine.scalar import expectations, logistic, quadrature, special
-else:
-    families = on_first_use("gaussfold.engine.families")
-    expectations = on_first_use("gaussfold.engine.scalar.expectations")
-    logistic = on_first_use("gaussfold.engine.scalar.logistic")
-    quadrature = on_first_use("gaussfold.engine.scalar.quadrature")
-    special = on_first_use("gaussfold.engine.scalar.special")
+from gaussfold.engine.later import expectations, families, logistic, quadrature, special
+from gaussfold.engine.seam import compiled_for
 
 RARE = 1e-9
 """Below this the logistic moments keep no relative digits, and the tilted density is integrated instead."""
@@ -42,30 +33,6 @@ def derivatives(family: LogitRecord, y: float, f: float) -> tuple[float, float, 
 
 
 @compiled_for(LogitRecord)
-def is_label(family: LogitRecord, y: float) -> bool:
-    """``0 ≤ y ≤ 1``."""
-    return 0.0 <= y <= 1.0
-
-
-@compiled_for(LogitRecord)
-def has_soft_labels(family: LogitRecord) -> bool:
-    """Yes."""
-    return True
-
-
-@compiled_for(LogitRecord)
-def is_log_concave(family: LogitRecord) -> bool:
-    """Yes."""
-    return True
-
-
-@compiled_for(LogitRecord)
-def is_exponential(family: LogitRecord) -> bool:
-    """Yes."""
-    return True
-
-
-@compiled_for(LogitRecord)
 def conditional(family: LogitRecord, f: float) -> tuple[float, float]:
     """``σ(f)`` and ``σ'(f)``."""
     return special.sigmoid(f), special.sigmoid_slope(f)
@@ -75,12 +42,6 @@ def conditional(family: LogitRecord, f: float) -> tuple[float, float]:
 def fisher(family: LogitRecord, f: float) -> float:
     """``σ'(f)``."""
     return special.sigmoid_slope(f)
-
-
-@compiled_for(LogitRecord)
-def taylor_site(family: LogitRecord, y: float, f: float) -> tuple[float, float]:
-    """The score, and minus the Fisher information."""
-    return families.derivatives(family, y, f)[0], -special.sigmoid_slope(f)
 
 
 @compiled_for(LogitRecord)
@@ -173,12 +134,6 @@ def vi_start_is_root(family: LogitRecord) -> bool:
 @compiled_for(LogitRecord)
 def runs_in_lanes(family: LogitRecord) -> bool:
     """Yes: the default of sparse classification."""
-    return True
-
-
-@compiled_for(LogitRecord)
-def can_marginalise(family: LogitRecord) -> bool:
-    """Yes."""
     return True
 
 

@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from gaussfold.engine.seam import compiled_for, on_first_use
-
-if TYPE_CHECKING:
-    from gaussfold.engine import families
-    from gaussfold.engine.scalar import expectations, logistic, special
-else:
-    families = on_first_use("gaussfold.engine.families")
-    expectations = on_first_use("gaussfold.engine.scalar.expectations")
-    logistic = on_first_use("gaussfold.engine.scalar.logistic")
-    special = on_first_use("gaussfold.engine.scalar.special")
+from gaussfold.engine.later import expectations, families, logistic, special
+from gaussfold.engine.seam import compiled_for
 
 LOGIT_SLOPE = 1.702
 """Φ(f) ≈ σ(1.702 f)."""
@@ -53,30 +45,6 @@ def derivatives(family: ProbitRecord, y: float, f: float) -> tuple[float, float,
 
 
 @compiled_for(ProbitRecord)
-def is_label(family: ProbitRecord, y: float) -> bool:
-    """``0 ≤ y ≤ 1``."""
-    return 0.0 <= y <= 1.0
-
-
-@compiled_for(ProbitRecord)
-def has_soft_labels(family: ProbitRecord) -> bool:
-    """Yes."""
-    return True
-
-
-@compiled_for(ProbitRecord)
-def is_log_concave(family: ProbitRecord) -> bool:
-    """Yes."""
-    return True
-
-
-@compiled_for(ProbitRecord)
-def is_exponential(family: ProbitRecord) -> bool:
-    """Yes."""
-    return True
-
-
-@compiled_for(ProbitRecord)
 def conditional(family: ProbitRecord, f: float) -> tuple[float, float]:
     """``Φ(f)`` and ``Φ(f) Φ(-f)``."""
     p = special.normal_cdf(f)
@@ -87,12 +55,6 @@ def conditional(family: ProbitRecord, f: float) -> tuple[float, float]:
 def fisher(family: ProbitRecord, f: float) -> float:
     """``φ²/(Φ(f) Φ(-f))``, as a product of two ratios that do not vanish."""
     return special.inverse_mills(f)[0] * special.inverse_mills(-f)[0]
-
-
-@compiled_for(ProbitRecord)
-def taylor_site(family: ProbitRecord, y: float, f: float) -> tuple[float, float]:
-    """The score, and minus the Fisher information."""
-    return families.derivatives(family, y, f)[0], -families.fisher(family, f)
 
 
 @compiled_for(ProbitRecord)
@@ -155,12 +117,6 @@ def averaged_start(family: ProbitRecord, y: float, w: float, m0: float, v0: floa
     """The root of a logistic function of nearly the same shape."""
     m, v, n = logistic.logistic_root(w * y, w, LOGIT_SLOPE * m0, LOGIT_SLOPE * LOGIT_SLOPE * v0, True)
     return m / LOGIT_SLOPE, v / (LOGIT_SLOPE * LOGIT_SLOPE), n
-
-
-@compiled_for(ProbitRecord)
-def can_marginalise(family: ProbitRecord) -> bool:
-    """Yes."""
-    return True
 
 
 @compiled_for(ProbitRecord)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar
 
 import numpy as np
 import scipy
@@ -12,9 +12,6 @@ from gaussfold.checks import one_of, positive
 from gaussfold.likelihoods import links
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
 from gaussfold.types import Array, ArrayLike, Moments
-
-Link = Literal["logit", "probit"]
-_LINKS: dict[str, links.Link] = {"logit": links.LOGIT, "probit": links.PROBIT}
 
 
 @dataclass(frozen=True)
@@ -35,13 +32,13 @@ class Beta(ScalarLikelihood):
     """
 
     scale: float = 1.0
-    link: Link = "logit"
+    link: links.Name = "logit"
     labels: ClassVar[str] = "strictly between 0 and 1"
     remedy: ClassVar[str] = "drop rows at 0 and 1, or use Bernoulli, which takes them as soft labels"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", positive("scale", self.scale, owner="Beta"))
-        one_of("link", self.link, get_args(Link), owner="Beta")
+        one_of("link", self.link, links.BY_NAME, owner="Beta")
 
     def explains(self, y: Array) -> np.ndarray:
         """``0 < y < 1``."""
@@ -57,7 +54,7 @@ class Beta(ScalarLikelihood):
         """With D = φ(ψ(b) - ψ(a) + logit y): ``D g'`` and ``D g'' - φ²(ψ'(a) + ψ'(b)) g'²``."""
         y, f = floats(y, f)
         a, b = self._counts(f)
-        slope, bend = _LINKS[self.link].slopes(f)
+        slope, bend = links.BY_NAME[self.link].slopes(f)
         special = scipy.special
         pull = self.scale * (special.digamma(b) - special.digamma(a) + special.logit(y))
         stiffness = self.scale**2 * (special.polygamma(1, a) + special.polygamma(1, b))
@@ -66,19 +63,19 @@ class Beta(ScalarLikelihood):
     def conditional(self, f: ArrayLike) -> Moments:
         """``g(f)`` and ``g(f) g(-f)/(1 + φ)``."""
         (f,) = floats(f)
-        g = _LINKS[self.link].cdf
+        g = links.BY_NAME[self.link].cdf
         mean = np.asarray(g(f))
         return Moments(mean, np.asarray(mean * g(-f) / (1.0 + self.scale)))
 
     def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]:
         """``g'`` and ``g' (1 - 2g)/(1 + φ)``; ``g''`` and ``(g'' (1 - 2g) - 2g'²)/(1 + φ)``."""
         (f,) = floats(f)
-        link = _LINKS[self.link]
+        link = links.BY_NAME[self.link]
         tilt = link.cdf(-f) - link.cdf(f)
         slope, bend = link.slopes(f)
         share = 1.0 / (1.0 + self.scale)
         return Moments(slope, share * slope * tilt), Moments(bend, share * (bend * tilt - 2.0 * slope**2))
 
     def _counts(self, f: Array) -> tuple[Array, Array]:
-        g = _LINKS[self.link].cdf
+        g = links.BY_NAME[self.link].cdf
         return np.asarray(self.scale * g(f)), np.asarray(self.scale * g(-f))

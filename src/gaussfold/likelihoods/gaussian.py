@@ -5,20 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from math import log, pi
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from gaussfold.checks import positive
-from gaussfold.engine.seam import compiled_for, on_first_use
+from gaussfold.engine.later import families
+from gaussfold.engine.seam import compiled_for
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
 from gaussfold.types import Array, ArrayLike, Moments
-
-if TYPE_CHECKING:
-    from gaussfold.engine import families
-else:
-    families = on_first_use("gaussfold.engine.families")
-
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import pi, sqrt
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import scipy
@@ -102,6 +102,9 @@ def _probit_score(f: Array) -> tuple[Array, Array]:
 
 LOGIT = Link(cdf=sigmoid, log_cdf=log_sigmoid, score=_logit_score, slopes=_logit_slopes)
 PROBIT = Link(cdf=_probit, log_cdf=_log_probit, score=_probit_score, slopes=_probit_slopes)
+
+Name = Literal["logit", "probit"]
+BY_NAME: dict[str, Link] = {"logit": LOGIT, "probit": PROBIT}
 
 
 def logistic_bound(half: Array, weight: Array, g: Array, variance: Array) -> tuple[Array, Array]:

@@ -5,26 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from math import log
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy
 
 from gaussfold.checks import positive
-from gaussfold.engine.seam import compiled_for, on_first_use
+from gaussfold.engine.later import expectations, families, logistic, special
+from gaussfold.engine.seam import compiled_for
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
 from gaussfold.likelihoods.links import log_sigmoid, logistic_bound, sigmoid, sigmoid_slope
 from gaussfold.likelihoods.poisson import GammaPoissonRecord, Poisson, rate
 from gaussfold.types import Array, ArrayLike, Moments
-
-if TYPE_CHECKING:
-    from gaussfold.engine import families
-    from gaussfold.engine.scalar import expectations, logistic, special
-else:
-    families = on_first_use("gaussfold.engine.families")
-    expectations = on_first_use("gaussfold.engine.scalar.expectations")
-    logistic = on_first_use("gaussfold.engine.scalar.logistic")
-    special = on_first_use("gaussfold.engine.scalar.special")
 
 
 @dataclass(frozen=True)

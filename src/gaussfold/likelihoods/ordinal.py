@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, pi
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar
 
 import numpy as np
 import scipy
@@ -14,9 +14,6 @@ from gaussfold.checks import one_of, positive
 from gaussfold.likelihoods import links
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
 from gaussfold.types import Array, ArrayLike, Moments
-
-Link = Literal["logit", "probit"]
-_LINKS: dict[str, links.Link] = {"logit": links.LOGIT, "probit": links.PROBIT}
 
 
 @dataclass(frozen=True)
@@ -40,12 +37,12 @@ class Ordinal(ScalarLikelihood):
 
     cutpoints: tuple[float, ...]
     scale: float = 1.0
-    link: Link = "logit"
+    link: links.Name = "logit"
     log_concave: ClassVar[bool] = True
     labels: ClassVar[str] = "class numbers 0, 1, .., K-1 (one more class than cutpoints)"
     remedy: ClassVar[str] = "number the classes in order from 0"
 
-    def __init__(self, cutpoints: Sequence[float], scale: float = 1.0, link: Link = "logit") -> None:
+    def __init__(self, cutpoints: Sequence[float], scale: float = 1.0, link: links.Name = "logit") -> None:
         try:
             borders = tuple(float(c) for c in cutpoints)
         except (TypeError, ValueError):
@@ -55,7 +52,7 @@ class Ordinal(ScalarLikelihood):
             raise ValueError(msg)
         object.__setattr__(self, "cutpoints", borders)
         object.__setattr__(self, "scale", positive("scale", scale, owner="Ordinal"))
-        one_of("link", link, get_args(Link), owner="Ordinal")
+        one_of("link", link, links.BY_NAME, owner="Ordinal")
         object.__setattr__(self, "link", link)
 
     def explains(self, y: Array) -> np.ndarray:
@@ -104,7 +101,7 @@ class Ordinal(ScalarLikelihood):
         """``p(y > k | f)`` for every border, or its derivative of that order, on a new last axis."""
         (f,) = floats(f)
         away = (f[..., None] - np.asarray(self.cutpoints)) / self.scale
-        link = _LINKS[self.link]
+        link = links.BY_NAME[self.link]
         if order == 0:
             return np.asarray(link.cdf(away))
         return np.asarray(link.slopes(away)[order - 1] / self.scale**order)

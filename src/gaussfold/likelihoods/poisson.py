@@ -9,17 +9,13 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 import scipy
 
-from gaussfold.engine.seam import compiled_for, on_first_use
+from gaussfold.engine.later import over_arrays, special
+from gaussfold.engine.seam import compiled_for
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
 from gaussfold.types import Array, ArrayLike, Moments, Record
 
 if TYPE_CHECKING:
-    from gaussfold.engine.arrays import over_arrays
     from gaussfold.engine.arrays.over_arrays import RowFunctions
-    from gaussfold.engine.scalar import special
-else:
-    over_arrays = on_first_use("gaussfold.engine.arrays.over_arrays")
-    special = on_first_use("gaussfold.engine.scalar.special")
 
 NARROW = 1e-9
 """Below this variance of what is added to the latent a count is a Poisson count to rounding."""

@@ -5,25 +5,16 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from math import log, pi, sqrt
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy
 
 from gaussfold.checks import positive
-from gaussfold.engine.seam import compiled_for, on_first_use
+from gaussfold.engine.later import families, quadrature, rules, search, sites
+from gaussfold.engine.seam import compiled_for
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
 from gaussfold.types import Array, ArrayLike, Moments, Record
-
-if TYPE_CHECKING:
-    from gaussfold.engine import families, rules
-    from gaussfold.engine.scalar import quadrature, search, sites
-else:
-    families = on_first_use("gaussfold.engine.families")
-    rules = on_first_use("gaussfold.engine.rules")
-    quadrature = on_first_use("gaussfold.engine.scalar.quadrature")
-    search = on_first_use("gaussfold.engine.scalar.search")
-    sites = on_first_use("gaussfold.engine.scalar.sites")
 
 
 @dataclass(frozen=True)

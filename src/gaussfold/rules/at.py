@@ -9,6 +9,8 @@ from gaussfold.checks import one_of
 from gaussfold.registry import Catalogue
 from gaussfold.rules.implicit import Look, after, implicit_site
 
+# Three small classes of one form, that of the protocol a rule is handed: what differs is in ``site``.
+
 
 @dataclass(frozen=True)
 class Prior:

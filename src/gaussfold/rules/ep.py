@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from gaussfold.checks import between
-from gaussfold.engine.seam import BuiltInRule, compiled_for, on_first_use
+from gaussfold.engine.later import expectations
+from gaussfold.engine.seam import BuiltInRule, compiled_for
 from gaussfold.expectations.tilted import tilted
 from gaussfold.likelihoods.chained import VectorLikelihood
 from gaussfold.linalg.small import inverse, lower_roots, smallest_eigenvalues, symmetrised
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.base import StreamRule, View
 from gaussfold.types import Array, ArrayLike, Moments, Record, Site, VectorSite
-
-if TYPE_CHECKING:
-    from gaussfold.engine.scalar import expectations
-else:
-    expectations = on_first_use("gaussfold.engine.scalar.expectations")
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from gaussfold.engine.seam import BuiltInRule, compiled_for, on_first_use
+from gaussfold.engine.later import expectations, initial_guess
+from gaussfold.engine.seam import BuiltInRule, compiled_for
 from gaussfold.likelihoods import normal
 from gaussfold.likelihoods.normal import NormalMoments
 from gaussfold.likelihoods.regression import regress
@@ -16,12 +17,6 @@ from gaussfold.protocols import Likelihood
 from gaussfold.rules.base import SiteRule, StreamRule, View
 from gaussfold.rules.taylor import linear_site
 from gaussfold.types import Array, ArrayLike, Moments, Record, Site, VectorSite
-
-if TYPE_CHECKING:
-    from gaussfold.engine.scalar import expectations, initial_guess
-else:
-    expectations = on_first_use("gaussfold.engine.scalar.expectations")
-    initial_guess = on_first_use("gaussfold.engine.scalar.initial_guess")
 
 
 @dataclass(frozen=True)

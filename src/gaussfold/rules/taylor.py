@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
-from gaussfold.engine.seam import BuiltInRule, compiled_for, on_first_use
+from gaussfold.engine.later import families
+from gaussfold.engine.seam import BuiltInRule, compiled_for
 from gaussfold.likelihoods.normal import NormalMoments, keep_observed
 from gaussfold.likelihoods.one_latent import conditional_derivatives
 from gaussfold.linalg.small import inverse, symmetrised
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.base import StreamRule, View
 from gaussfold.types import Array, ArrayLike, Moments, Record, Site, VectorSite
-
-if TYPE_CHECKING:
-    from gaussfold.engine import families
-else:
-    families = on_first_use("gaussfold.engine.families")
 
 
 @dataclass(frozen=True)

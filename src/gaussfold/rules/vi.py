@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
-from gaussfold.engine.seam import compiled_for, on_first_use
+from gaussfold.engine.later import expectations, initial_guess
+from gaussfold.engine.seam import compiled_for
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.base import StreamRule, View
 from gaussfold.types import Array, ArrayLike, Moments, Record, Site, VectorSite
-
-if TYPE_CHECKING:
-    from gaussfold.engine.scalar import expectations, initial_guess
-else:
-    expectations = on_first_use("gaussfold.engine.scalar.expectations")
-    initial_guess = on_first_use("gaussfold.engine.scalar.initial_guess")
 
 
 @dataclass(frozen=True)

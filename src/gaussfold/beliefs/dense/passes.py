@@ -25,7 +25,7 @@ from scipy.linalg.lapack import dpocon, dpotrf, dtrtri
 
 from gaussfold.beliefs.visits import Visits
 from gaussfold.checks import whole
-from gaussfold.engine.dense.absorb import absorb_rows_forgetting, absorb_rows_walking
+from gaussfold.engine.dense.drifting import absorb_rows_forgetting, absorb_rows_walking
 from gaussfold.linalg.products import product
 from gaussfold.linalg.roots import lower_root, root_from_precision
 from gaussfold.rows import dense_rows

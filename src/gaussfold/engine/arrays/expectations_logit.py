@@ -61,6 +61,24 @@ def _gather(m: np.ndarray, v: np.ndarray, low: int, scratch: np.ndarray) -> floa
     return min(0.5, 0.52 / math.sqrt(widest)) if widest > 0.0 else 0.5
 
 
+@compiled_inline
+def _middle(scratch: np.ndarray, h: float) -> Any:
+    """What a step of h multiplies e^-f with and what it divides it by, E = e^-|m| and its square."""
+    ratio = exp_nonpositive(0.0 - root(load8(scratch, VARIANCE)) * h)
+    middle = exp_nonpositive(0.0 - load8(scratch, MEAN))
+    return ratio, 1.0 / ratio, middle, middle * middle
+
+
+@compiled_inline
+def _outwards(falling: Any, rising: Any, ratio: Any, inverse: Any, w: float, fall: float, curve: float) -> Any:
+    """From a pair of nodes to the next: e^-f on both sides, the weight, and what the weight falls by after that."""
+    return falling * ratio, rising * inverse, fall if w == 0.5 else w * fall, fall * curve
+
+
+# The three loops below, and the two of ``expectations_probit``, are one shape with different sums. What the nodes have
+# in common is above; the sums stay in each loop, where they are kept in registers.
+
+
 @compiled_fused
 def logit_rows(y: np.ndarray, m: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """E l' and E l'' of the logit likelihood under N(m, v); NaN for a missing label."""
@@ -69,11 +87,8 @@ def logit_rows(y: np.ndarray, m: np.ndarray, v: np.ndarray) -> tuple[np.ndarray,
     scratch = np.empty(4 * WIDTH)
     for low in range(0, m.size, WIDTH):
         h = _gather(m, v, low, scratch)
-        ratio = exp_nonpositive(0.0 - root(load8(scratch, VARIANCE)) * h)
-        inverse = 1.0 / ratio
-        falling = exp_nonpositive(0.0 - load8(scratch, MEAN))
+        ratio, inverse, falling, square = _middle(scratch, h)
         rising = falling
-        square = falling * falling
         total, below, slope = 0.0, lanes8(0.0), lanes8(0.0)
         w, fall = 0.5, math.exp(-0.5 * h * h)  # half: the middle is a pair of one
         curve = fall * fall
@@ -84,10 +99,7 @@ def logit_rows(y: np.ndarray, m: np.ndarray, v: np.ndarray) -> tuple[np.ndarray,
             below = below + part * (e + 2.0 * square)
             slope = slope + part * inv * (e + square * (e + 4.0))
             total += 2.0 * w
-            falling = falling * ratio
-            rising = rising * inverse
-            w = fall if w == 0.5 else w * fall
-            fall *= curve
+            falling, rising, w, fall = _outwards(falling, rising, ratio, inverse, w, fall, curve)
         store(scratch, FIRST, below / total)
         store(scratch, SECOND, slope / total)
         for i in range(low, min(low + WIDTH, m.size)):
@@ -108,21 +120,15 @@ def softplus_rows(m: np.ndarray, v: np.ndarray) -> np.ndarray:
     scratch = np.empty(4 * WIDTH)
     for low in range(0, m.size, WIDTH):
         h = _gather(m, v, low, scratch)
-        ratio = exp_nonpositive(0.0 - root(load8(scratch, VARIANCE)) * h)
-        inverse = 1.0 / ratio
-        falling = exp_nonpositive(0.0 - load8(scratch, MEAN))
+        ratio, inverse, falling, square = _middle(scratch, h)
         rising = falling
-        square = falling * falling
         total, sums = 0.0, lanes8(0.0)
         w, fall = 0.5, math.exp(-0.5 * h * h)
         curve = fall * fall
         for _ in range(math.ceil(REACH / h) + 1):
             sums = sums + w * log1p_positive(falling + rising + square)
             total += 2.0 * w
-            falling = falling * ratio
-            rising = rising * inverse
-            w = fall if w == 0.5 else w * fall
-            fall *= curve
+            falling, rising, w, fall = _outwards(falling, rising, ratio, inverse, w, fall, curve)
         store(scratch, FIRST, sums / total)
         for i in range(low, min(low + WIDTH, m.size)):
             value[i] = scratch[FIRST + i - low] + max(m[i], 0.0)
@@ -165,10 +171,7 @@ def tilted_logit_rows(y: np.ndarray, m: np.ndarray, v: np.ndarray) -> tuple[np.n
             sums = sums + w * (a + b)
             slope = slope + w * (a1 + b1)
             bend = bend + w * (a1 * a * (falling - 1.0) + b1 * b * (rising - 1.0))
-            falling = falling * ratio
-            rising = rising * inverse
-            w = fall if w == 0.5 else w * fall
-            fall *= curve
+            falling, rising, w, fall = _outwards(falling, rising, ratio, inverse, w, fall, curve)
         store(scratch, MEAN, sums / total)
         store(scratch, FIRST, slope / sums)
         store(scratch, SECOND, bend / sums)

@@ -96,8 +96,7 @@ def probit_rows(y: np.ndarray, m: np.ndarray, v: np.ndarray) -> tuple[np.ndarray
     scratch = np.empty(2 * WIDTH)
     for low in range(0, m.size, WIDTH):
         h = _gather(y, m, v, low, scratch)
-        centre = load8(scratch, 0)
-        s = root(load8(scratch, WIDTH))
+        centre, s = load8(scratch, 0), root(load8(scratch, WIDTH))
         total, rho, bend = 0.0, lanes8(0.0), lanes8(0.0)
         for j in range(math.ceil(REACH / h) + 1):
             w = math.exp(-0.5 * (j * h) ** 2) if j > 0 else 0.5  # the middle is a pair of one
@@ -122,8 +121,7 @@ def log_probit_rows(y: np.ndarray, m: np.ndarray, v: np.ndarray) -> np.ndarray:
     scratch = np.empty(2 * WIDTH)
     for low in range(0, m.size, WIDTH):
         h = _gather(y, m, v, low, scratch)
-        centre = load8(scratch, 0)
-        s = root(load8(scratch, WIDTH))
+        centre, s = load8(scratch, 0), root(load8(scratch, WIDTH))
         total, sums = 0.0, lanes8(0.0)
         for j in range(math.ceil(REACH / h) + 1):
             w = math.exp(-0.5 * (j * h) ** 2) if j > 0 else 0.5

@@ -38,6 +38,10 @@ def row_of_store(n: int, S: int, D: int) -> tuple[int, int, int, int, int]:
     return m, P, cross, pull, pull + D
 
 
+# Three products that differ in which factor is turned, each with its places written out: the filter spends its time
+# here, and the inner loop is to run over neighbours wherever it can.
+
+
 @compiled_once(_SUM, inner=True)
 def add(out: Pointer, scale: float, a: Pointer, b: Pointer, n: int, k: int, m: int) -> None:
     """``out += scale · a b``, (n, k) by (k, m); zeros of a (blocks of the transition, most of H) cost nothing."""

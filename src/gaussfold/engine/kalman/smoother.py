@@ -104,6 +104,18 @@ def back_in_time(A: Pointer, r: Pointer, N: Pointer, g: Pointer, T: Pointer, S: 
     symmetrise(N, S)  # the measurement takes (H'U)' for U'H: true of a symmetric N, and rounding would grow
 
 
+@compiled_once(f"void({', '.join(['CPointer(f8)'] * 6)}, i8, i8)", inner=True)
+def back_through_reading(
+    N: Pointer, H: Pointer, L: Pointer, weight: Pointer, Y: Pointer, U: Pointer, D: int, S: int
+) -> None:
+    """``N += H'U + U'H`` with ``U = LH/2 - ΩY``, where ``L = Ω + ΩKΩ``, Ω is ``weight`` and U scratch."""
+    clear(U, D * S)
+    add(U, 0.5, L, H, D, D, S)
+    add(U, -1.0, weight, Y, D, D, S)
+    add_turned(N, 1.0, H, U, S, D, S)
+    add_turned(N, 1.0, U, H, S, D, S)
+
+
 CHAIN = "Tuple((i8, i8[::1], f8[::1], f8[::1]))"
 """Type of: number of latents D, step of every row, table A, reads H."""
 
@@ -166,16 +178,11 @@ def backward(
         for d in range(D):
             g[d] = store[pull + d] - E[d]
         add_turned(r, 1.0, H, g, S, D, 1)
-        # N += H'U + U'H with U = (Ω + ΩKΩ)H/2 - ΩY
         mul(G, at(store, weight), K, D, D, D)
         mul(K, G, at(store, weight), D, D, D)
         for i in range(DD):
             K[i] += store[weight + i]
-        clear(U, DS)
-        add(U, 0.5, K, H, D, D, S)
-        add(U, -1.0, at(store, weight), Y, D, D, S)
-        add_turned(N, 1.0, H, U, S, D, S)
-        add_turned(N, 1.0, U, H, S, D, S)
+        back_through_reading(N, H, K, at(store, weight), Y, U, D, S)
         if n == 0:
             break
         u = step[n] * SS

@@ -29,9 +29,12 @@ from gaussfold.engine.kalman.algebra import (
     symmetrise,
     turned,
 )
-from gaussfold.engine.kalman.smoother import CHAIN, back_in_time
+from gaussfold.engine.kalman.smoother import CHAIN, back_in_time, back_through_reading
 from gaussfold.engine.simd.lane_memory import offset as at
 from gaussfold.engine.simd.lane_memory import pointer
+
+# Loops that begin like the smoother's, with the same names for the pieces of a chain and of scratch: pointers into one
+# block of memory, laid out after what each loop needs and at hand as locals, since every line uses them.
 
 
 @compiled_once(f"void({CHAIN}{', f8[::1]' * 5})")
@@ -155,11 +158,7 @@ def tangent_backward(
         mul(G, K, at(store, weight), D, D, D)
         copy(L, at(store, weight), DD)
         add(L, 1.0, at(store, weight), G, D, D, D)
-        clear(U, DS)
-        add(U, 0.5, L, H, D, D, S)
-        add(U, -1.0, at(store, weight), Y, D, D, S)
-        add_turned(N, 1.0, H, U, S, D, S)
-        add_turned(N, 1.0, U, H, S, D, S)
+        back_through_reading(N, H, L, at(store, weight), Y, U, D, S)
         if n == 0:
             break
         u = step[n] * SS

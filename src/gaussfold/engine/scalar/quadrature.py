@@ -8,6 +8,7 @@ the integrand, with twelve Gauss-Legendre points on each.
 from __future__ import annotations
 
 import math
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from gaussfold.engine.scalar.vectors import sort_first
 LEGENDRE_NODES, LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(12)
 REACH = 8.8
 MAX_EDGES = 256
+
+Sums: TypeAlias = tuple[float, float, float, float, float, float]
 
 
 @part
@@ -42,16 +45,27 @@ def graded_edges(center: float, length: float, low: float, high: float, edges: n
 
 
 @part
+def _with_node(family: Family, y: float, f: float, w: float, sums: Sums) -> Sums:
+    """The sums with the node f of weight w: the weights, and of log p and its four derivatives times the weights."""
+    mass, e0, e1, e2, e3, e4 = sums
+    d1, d2, d3, d4 = derivatives(family, y, f)
+    return (
+        mass + w, e0 + w * log_density(family, y, f), e1 + w * d1, e2 + w * d2, e3 + w * d3, e4 + w * d4,
+    )  # fmt: skip
+
+
+@part
+def _averages(sums: Sums) -> tuple[float, float, float, float, float]:
+    mass, e0, e1, e2, e3, e4 = sums
+    return e0 / mass, e1 / mass, e2 / mass, e3 / mass, e4 / mass
+
+
+@part
 def gaussian_expectations(family: Family, y: float, m: float, v: float) -> tuple[float, float, float, float, float]:
     """E of log p and of its first four derivatives under N(m, v), for families without a closed form."""
     s = math.sqrt(v)
     center, length = landmark(family, y)
-    e0 = 0.0
-    e1 = 0.0
-    e2 = 0.0
-    e3 = 0.0
-    e4 = 0.0
-    mass = 0.0
+    sums = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     if s <= 0.5 * length:
         # Nearest singularity at least two standard deviations away: the plain trapezoidal rule.
         h = 0.35
@@ -59,14 +73,8 @@ def gaussian_expectations(family: Family, y: float, m: float, v: float) -> tuple
             z = i * h
             w = math.exp(-0.5 * z * z)
             f = m + s * z
-            d1, d2, d3, d4 = derivatives(family, y, f)
-            mass += w
-            e0 += w * log_density(family, y, f)
-            e1 += w * d1
-            e2 += w * d2
-            e3 += w * d3
-            e4 += w * d4
-        return e0 / mass, e1 / mass, e2 / mass, e3 / mass, e4 / mass
+            sums = _with_node(family, y, f, w, sums)
+        return _averages(sums)
     low = m - REACH * s
     high = m + REACH * s
     knots = np.empty(MAX_EDGES)
@@ -87,14 +95,8 @@ def gaussian_expectations(family: Family, y: float, m: float, v: float) -> tuple
             f = mid + half * LEGENDRE_NODES[j]
             z = (f - m) / s
             w = half * LEGENDRE_WEIGHTS[j] * math.exp(-0.5 * z * z)
-            d1, d2, d3, d4 = derivatives(family, y, f)
-            mass += w
-            e0 += w * log_density(family, y, f)
-            e1 += w * d1
-            e2 += w * d2
-            e3 += w * d3
-            e4 += w * d4
-    return e0 / mass, e1 / mass, e2 / mass, e3 / mass, e4 / mass
+            sums = _with_node(family, y, f, w, sums)
+    return _averages(sums)
 
 
 @by_family

@@ -44,6 +44,10 @@ def _mark(seen: np.ndarray, now: float, indices: np.ndarray, start: int, stop: i
         seen[indices[q]] = now
 
 
+# The two loops have the same head and keep time in the same way, written out in both: a record of the arrays would be
+# looked through by Numba at every call from Python, and calls with arrays count references to them at every row.
+
+
 @compiled
 def absorb_logit(
     cells: np.ndarray,

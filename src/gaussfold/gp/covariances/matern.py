@@ -87,6 +87,9 @@ class Matern(Stationary):
         return MaternSpace(np.asarray(self.series), self.variance, self.single())
 
 
+# Each says what its parameters are, the same for all: it is what help() shows of a class.
+
+
 @dataclass(frozen=True)
 class Matern12(Matern):
     """Matérn with ν = 1/2, ``variance · e^{-r}``: continuous, rough paths.
