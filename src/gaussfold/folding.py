@@ -41,7 +41,7 @@ def recipe_of(likelihood: Likelihood, rule: str | AnyRule, at: str | At) -> Reci
     return Recipe(likelihood, rule, at, None if family is None or how is None else Program(family, how, at.code))
 
 
-# ``sweep``, ``LookBack.fold`` and the measures of ``metrics`` take their data under the same names in the same order: a
+# ``sweep``, ``LookBack.fold``, ``batch`` and ``metrics`` take their data under the same names in the same order: a
 # signature is what one reads in help(), so it is written out and no record stands in for it.
 
 

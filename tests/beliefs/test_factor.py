@@ -145,6 +145,9 @@ def test_bad_construction(arguments, match):
         gf.FactorGaussian(**(good | arguments))
 
 
+# As for LowRankGaussian, whose arguments and sentences are others.
+
+
 def test_bad_priors_and_rows():
     for arguments, match in (((3, 4), "rank=4"), ((3, -1), "rank=-1"), ((3, 2, 0.0), "std"), ((0, 1), "dim=0")):
         with pytest.raises(ValueError, match=match):

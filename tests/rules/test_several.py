@@ -76,7 +76,8 @@ def test_nodes_agree_with_the_engine(rule):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10)
 
 
-# Table 1: targets, Jacobians and Hessians.
+# Table 1: targets, Jacobians and Hessians. Newton's are the likelihood's own derivatives, which the tests of the
+# likelihoods compare with differences in the same two lines: here it is the rule that is held against them.
 
 
 @pytest.mark.parametrize("likelihood", CHAINED, ids=any_name)

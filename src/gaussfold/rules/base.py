@@ -59,6 +59,8 @@ class SiteRule(ABC):
         Whether the site it makes at the belief before can cancel that belief unless the likelihood is log-concave.
     """
 
+    # A rule's file says which of these are otherwise for it: files of rules begin alike.
+
     name: ClassVar[str]
     alpha: float = 1.0
     curvatures: ClassVar[tuple[str, ...]] = ("exact",)

@@ -51,6 +51,9 @@ def resolve(rule: str | AnyRule) -> AnyRule:
     return cast("StreamRule", RULES.resolve(rule, among=StreamRule))
 
 
+# A resolver for each kind of thing, here as in ``rules.curvature``: a type, an example, and one line.
+
+
 def resolve_local(rule: str | SiteRule) -> SiteRule:
     """A rule for Gaussian processes by name or as an object: those of :func:`resolve`, and "pl2".
 

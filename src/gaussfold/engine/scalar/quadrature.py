@@ -211,6 +211,7 @@ def tilted_moments(
     h1 = 0.0
     f1 = 0.0
     f2 = 0.0
+    # The panels of gaussian_expectations around other sums, in the loop itself for speed.
     for k in range(count - 1):
         half = 0.5 * (knots[k + 1] - knots[k])
         if half <= 0.0:

@@ -26,6 +26,9 @@ class ConstantSpace(StateSpace):
         return np.array([np.vdot(adjoints.covariance, self.covariance)])
 
 
+# Like every covariance it says what its one parameter is, though ``White`` says the same: help() shows a class alone.
+
+
 @dataclass(frozen=True)
 class Constant(Flat):
     """The same random number everywhere: an unknown offset, or the scale of a product.
