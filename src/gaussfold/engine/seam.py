@@ -18,8 +18,11 @@ first loop that runs.
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Callable
-from typing import NamedTuple, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 F = TypeVar("F", bound=Callable[..., object])
 Functions = dict[str, Callable[..., object]]
@@ -69,3 +72,47 @@ def number_built_in(*rules: type) -> None:
 def built_in_rules() -> tuple[type, ...]:
     """The built-in rules in the order of their numbers."""
     return tuple(_BUILT_IN_RULES)
+
+
+def on_first_use(name: str) -> ModuleType:
+    """A module that is loaded when something in it is first looked up: for families, which must not wait for Numba."""
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.loader is None:
+        msg = f"no module named {name!r}"
+        raise ModuleNotFoundError(msg)
+    spec.loader = importlib.util.LazyLoader(spec.loader)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+# The engine's modules as families and rules import them from here; type checkers see the modules themselves.
+if TYPE_CHECKING:
+    from gaussfold.engine import families as families
+    from gaussfold.engine import rules as rules
+    from gaussfold.engine.arrays import expectations_logit as expectations_logit
+    from gaussfold.engine.arrays import expectations_probit as expectations_probit
+    from gaussfold.engine.arrays import over_arrays as over_arrays
+    from gaussfold.engine.scalar import expectations as expectations
+    from gaussfold.engine.scalar import initial_guess as initial_guess
+    from gaussfold.engine.scalar import logistic as logistic
+    from gaussfold.engine.scalar import quadrature as quadrature
+    from gaussfold.engine.scalar import search as search
+    from gaussfold.engine.scalar import sites as sites
+    from gaussfold.engine.scalar import special as special
+else:
+    expectations_logit = on_first_use("gaussfold.engine.arrays.expectations_logit")
+    expectations_probit = on_first_use("gaussfold.engine.arrays.expectations_probit")
+    over_arrays = on_first_use("gaussfold.engine.arrays.over_arrays")
+    families = on_first_use("gaussfold.engine.families")
+    rules = on_first_use("gaussfold.engine.rules")
+    expectations = on_first_use("gaussfold.engine.scalar.expectations")
+    initial_guess = on_first_use("gaussfold.engine.scalar.initial_guess")
+    logistic = on_first_use("gaussfold.engine.scalar.logistic")
+    quadrature = on_first_use("gaussfold.engine.scalar.quadrature")
+    search = on_first_use("gaussfold.engine.scalar.search")
+    sites = on_first_use("gaussfold.engine.scalar.sites")
+    special = on_first_use("gaussfold.engine.scalar.special")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from gaussfold import registry
-from gaussfold.engine.later import over_arrays
+from gaussfold.engine.seam import over_arrays
 from gaussfold.expectations import gauss_hermite
 from gaussfold.expectations.tilted import tilted
 from gaussfold.types import Array, ArrayLike, Moments, Record

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, get_args
 import numpy as np
 
 from gaussfold.checks import one_of
-from gaussfold.engine.later import expectations_logit, expectations_probit, families, over_arrays
-from gaussfold.engine.seam import compiled_for
+from gaussfold.engine.seam import compiled_for, expectations_logit, expectations_probit, families, over_arrays
 from gaussfold.likelihoods import links
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
 from gaussfold.likelihoods.bernoulli_logit import LogitRecord

@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from gaussfold.engine.later import expectations, families, logistic, quadrature, special
-from gaussfold.engine.seam import compiled_for
+from gaussfold.engine.seam import compiled_for, expectations, families, logistic, quadrature, special
 
 RARE = 1e-9
 """Below this the logistic moments keep no relative digits, and the tilted density is integrated instead."""

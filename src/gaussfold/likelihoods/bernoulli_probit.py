@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from gaussfold.engine.later import expectations, families, logistic, special
-from gaussfold.engine.seam import compiled_for
+from gaussfold.engine.seam import compiled_for, expectations, families, logistic, special
 
 LOGIT_SLOPE = 1.702
 """Φ(f) ≈ σ(1.702 f)."""

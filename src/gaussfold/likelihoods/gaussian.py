@@ -10,8 +10,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from gaussfold.checks import positive
-from gaussfold.engine.later import families
-from gaussfold.engine.seam import compiled_for
+from gaussfold.engine.seam import compiled_for, families
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
 from gaussfold.types import Array, ArrayLike, Moments
 

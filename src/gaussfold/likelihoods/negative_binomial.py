@@ -11,8 +11,7 @@ import numpy as np
 import scipy
 
 from gaussfold.checks import positive
-from gaussfold.engine.later import expectations, families, logistic, special
-from gaussfold.engine.seam import compiled_for
+from gaussfold.engine.seam import compiled_for, expectations, families, logistic, special
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
 from gaussfold.likelihoods.links import log_sigmoid, logistic_bound, sigmoid, sigmoid_slope
 from gaussfold.likelihoods.poisson import GammaPoissonRecord, Poisson, rate

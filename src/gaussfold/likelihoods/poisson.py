@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 import scipy
 
-from gaussfold.engine.later import over_arrays, special
-from gaussfold.engine.seam import compiled_for
+from gaussfold.engine.seam import compiled_for, over_arrays, special
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
 from gaussfold.types import Array, ArrayLike, Moments, Record
 

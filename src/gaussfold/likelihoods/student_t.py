@@ -11,8 +11,7 @@ import numpy as np
 import scipy
 
 from gaussfold.checks import positive
-from gaussfold.engine.later import families, quadrature, rules, search, sites
-from gaussfold.engine.seam import compiled_for
+from gaussfold.engine.seam import compiled_for, families, quadrature, rules, search, sites
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
 from gaussfold.types import Array, ArrayLike, Moments, Record
 

@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from gaussfold.checks import between
-from gaussfold.engine.later import expectations
-from gaussfold.engine.seam import BuiltInRule, compiled_for
+from gaussfold.engine.seam import BuiltInRule, compiled_for, expectations
 from gaussfold.expectations.tilted import tilted
 from gaussfold.likelihoods.chained import VectorLikelihood
 from gaussfold.linalg.small import inverse, lower_roots, smallest_eigenvalues, symmetrised

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gaussfold.engine.later import expectations, initial_guess
-from gaussfold.engine.seam import BuiltInRule, compiled_for
+from gaussfold.engine.seam import BuiltInRule, compiled_for, expectations, initial_guess
 from gaussfold.likelihoods import normal
 from gaussfold.likelihoods.normal import NormalMoments
 from gaussfold.likelihoods.regression import regress

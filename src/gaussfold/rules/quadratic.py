@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gaussfold.engine.later import expectations, initial_guess
-from gaussfold.engine.seam import BuiltInRule, compiled_for
+from gaussfold.engine.seam import BuiltInRule, compiled_for, expectations, initial_guess
 from gaussfold.protocols import Likelihood, QuadraticallyBounded
 from gaussfold.rules.base import StreamRule, View
 from gaussfold.types import Array, ArrayLike, Moments, Record, Site, VectorSite

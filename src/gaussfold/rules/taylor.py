@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from gaussfold.engine.later import families
-from gaussfold.engine.seam import BuiltInRule, compiled_for
+from gaussfold.engine.seam import BuiltInRule, compiled_for, families
 from gaussfold.likelihoods.normal import NormalMoments, keep_observed
 from gaussfold.likelihoods.one_latent import conditional_derivatives
 from gaussfold.linalg.small import inverse, symmetrised

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from gaussfold.engine.later import expectations, initial_guess
-from gaussfold.engine.seam import compiled_for
+from gaussfold.engine.seam import compiled_for, expectations, initial_guess
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.base import StreamRule, View
 from gaussfold.types import Array, ArrayLike, Moments, Record, Site, VectorSite
