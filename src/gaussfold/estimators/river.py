@@ -21,7 +21,7 @@ from gaussfold.estimators.parameters import keep
 from gaussfold.estimators.priors import AUTO, Prior
 from gaussfold.folding import fold, recipe_of
 from gaussfold.likelihoods import Bernoulli
-from gaussfold.likelihoods.bernoulli import Link
+from gaussfold.likelihoods.links import Name as Link
 from gaussfold.rows import Rows
 from gaussfold.types import Moments
 
