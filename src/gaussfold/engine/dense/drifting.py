@@ -15,9 +15,6 @@ from gaussfold.engine.scalar.sites import make_site
 from gaussfold.engine.scalar.vectors import dot
 from gaussfold.types import Program
 
-FAILED, PASSED, LEARNED = range(3)
-"""What became of a row: its site is not finite, it teaches nothing, or its site was kept."""
-
 
 @compiled
 def _forward_solve(lower: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -41,8 +38,8 @@ def _visit(
     out_log_predictive: np.ndarray,
     site_precision: np.ndarray,
     site_shift: np.ndarray,
-) -> tuple[int, float, float]:
-    """Note marginal and score of row i, and make its site if there is one; (what became of it, gradient, curvature).
+) -> tuple[bool, bool, float, float]:
+    """Note marginal and score of row i, and make its site if it teaches; (fine, taught, gradient, curvature).
 
     For the two loops below, where a row costs far more than a call with arrays does.
     """
@@ -51,13 +48,13 @@ def _visit(
     out_variance[i] = v0
     out_log_predictive[i] = log_predictive(family, y, m0, v0)
     if not _teaches(y, w) or v0 == 0.0:
-        return PASSED, 0.0, 0.0
+        return True, False, 0.0, 0.0
     j, h, m, v, _ = make_site(family, rule, at, y, w, m0, v0)
     if not (v > 0.0 and v < math.inf and abs(j) < math.inf and abs(h) < math.inf):
-        return FAILED, j, h
+        return False, False, j, h
     site_precision[i] = -h
     site_shift[i] = j - h * m
-    return LEARNED, j, h
+    return True, True, j, h
 
 
 @compiled
@@ -117,13 +114,13 @@ def absorb_rows_forgetting(
         for q in range(d):
             variance += b[q] * b[q]
             mean += b[q] * g[q] + x[q] * prior_mean[q]
-        fate, _, h = _visit(
+        fine, taught, _, h = _visit(
             program, i, y[i], w[i], mean, variance,
             out_mean, out_variance, out_log_predictive, site_precision, site_shift,
         )  # fmt: skip
-        if fate == FAILED:
+        if not fine:
             return i
-        if fate == PASSED:
+        if not taught:
             continue
         base = 0.0
         for q in range(d):
@@ -164,13 +161,13 @@ def absorb_rows_walking(
             u[r] = dot(cov[r], rows[i])
             m0 += rows[i, r] * mean[r]
             variance += rows[i, r] * u[r]
-        fate, j, h = _visit(
+        fine, taught, j, h = _visit(
             program, i, y[i], w[i], m0, variance,
             out_mean, out_variance, out_log_predictive, site_precision, site_shift,
         )  # fmt: skip
-        if fate == FAILED:
+        if not fine:
             return i
-        if fate == PASSED:
+        if not taught:
             continue
         kappa = -h / (1.0 - variance * h)
         for r in range(d):
