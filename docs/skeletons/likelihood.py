@@ -1,10 +1,10 @@
 """Skeleton of a likelihood: waiting times, ``y | f ~ Exponential(rate = e^f)``. Copy, rename, replace the formulas.
 
-In the package: this file in ``likelihoods/`` and its entry in ``likelihoods/__init__.py``; there the engine is named by
-``seam.on_first_use``, as ``likelihoods/poisson.py`` does, so that an import does not wait for Numba. From outside: this
-file and ``gaussfold.registry.register("likelihood", WaitingTime)``. The upper half is enough: with ``record`` left
-out it runs in Python. The lower half lets the engine run it; what may be said there, and what holds otherwise, is in
-``gaussfold.engine.families`` and ``gaussfold.engine.scalar``.
+In the package: this file in ``likelihoods/`` and its entry in ``likelihoods/__init__.py``; there the engine's
+modules are taken from ``engine.seam``, as ``likelihoods/poisson.py`` does, so that an import does not wait for Numba.
+From outside: this file and ``gaussfold.registry.register("likelihood", WaitingTime)``. The upper half is enough: with
+``record`` left out it runs in Python. The lower half lets the engine run it; what may be said there, and what holds
+otherwise, is in ``gaussfold.engine.families`` and ``gaussfold.engine.scalar``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Skeleton of a rule: the gradient averaged over the belief, the curvature at its mean. Copy, rename, replace.
 
-In the package: this file in ``rules/`` and its entry in ``rules/catalogue.py``; there the engine is named by
-``seam.on_first_use``, as ``rules/vi.py`` does, so that an import does not wait for Numba. From outside: this file and
-``gaussfold.registry.register("rule", Mixed)``. With ``record`` left out it runs in Python. What a rule may say of
+In the package: this file in ``rules/`` and its entry in ``rules/catalogue.py``; there the engine's modules are
+taken from ``engine.seam``, as ``rules/vi.py`` does, so that an import does not wait for Numba. From outside: this file
+and ``gaussfold.registry.register("rule", Mixed)``. With ``record`` left out it runs in Python. What a rule may say of
 itself (where it looks, which energy it has, which curvatures) is listed in ``gaussfold.rules.base.SiteRule``; what the
 engine may be told besides ``rule_site``, in ``gaussfold.engine.rules``.
 """
