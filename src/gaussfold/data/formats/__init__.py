@@ -8,6 +8,7 @@ package is made known by `register`.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 
 from gaussfold.data.formats.base import Format
 
@@ -27,8 +28,17 @@ _registered: dict[str, Format] = {}
 
 
 def names() -> tuple[str, ...]:
-    """All formats, in the order in which they are asked: first those from outside, which know what they look like."""
-    return (*(name for name in _registered if name not in _HOMES), *_HOMES)
+    """All formats, our own first."""
+    return (*_HOMES, *_from_outside())
+
+
+def _from_outside() -> tuple[str, ...]:
+    return tuple(name for name in _registered if name not in _HOMES)
+
+
+def _asked() -> Iterator[Format]:
+    """All formats in the order in which they are asked: first those from outside, which know what they look like."""
+    return (find(name) for name in (*_from_outside(), *_HOMES))
 
 
 def find(name: str) -> Format:
@@ -58,12 +68,12 @@ def format_of_name(path: str) -> str | None:
     lower = path.lower()
     for packing in _PACKINGS:
         lower = lower.removesuffix(packing)
-    return next((name for name in names() if lower.endswith(find(name).endings)), None)
+    return next((found.name for found in _asked() if lower.endswith(found.endings)), None)
 
 
 def format_of_bytes(head: bytes, source: str) -> str:
     """Guess the format from the beginning of a file: its first bytes, else its first line that says something."""
-    known = [find(name) for name in names()]
+    known = list(_asked())
     line = next((line for line in head.splitlines() if line.strip() and not line.lstrip().startswith(b"#")), b"")
     for found in known:
         if found.magic and head.startswith(found.magic):
