@@ -552,6 +552,14 @@ def test_odd_labels_are_refused():
         decode_labels({"dtype": "<M8[D]", "values": [3]})
 
 
+def test_a_generator_seeded_by_an_array_continues():
+    """What an estimator makes of ``random_state=RandomState(3)``: such models were saved, and did not load again."""
+    rng = np.random.default_rng(np.random.RandomState(3).randint(2**31 - 1, size=4))
+    twin = decode_rng(json.loads(json.dumps(encode_rng(rng))))
+    assert (rng.normal(size=5) == twin.normal(size=5)).all()
+    assert (rng.spawn(1)[0].normal(size=5) == twin.spawn(1)[0].normal(size=5)).all()
+
+
 @pytest.mark.parametrize("family", ["PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"])
 def test_generators_continue(family):
     rng = np.random.Generator(getattr(np.random, family)(17))

@@ -96,7 +96,7 @@ def decode_rng(document: Any) -> Any:
         old = np.random.RandomState(family())
         old.set_state(state)
         return old
-    seeds = document["seeds"]
+    seeds = _arrays(document["seeds"])  # seeded by an array, as estimators do with a RandomState
     bits = family(np.random.SeedSequence(**seeds) if seeds is not None else None)
     bits.state = state
     return np.random.Generator(bits)
