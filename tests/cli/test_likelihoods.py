@@ -138,3 +138,10 @@ def test_a_row_that_cannot_be_learned_is_a_bad_record_and_the_rest_counts_once(c
     assert code == 0
     assert f"skipped {data}:3" in err
     assert (last_json(out)["learned"], last_json(out)["bad"]) == (3, 1)
+
+
+def test_a_rule_that_is_not_defined_is_refused_before_anything_is_read(cli, tmp_path):
+    (tmp_path / "c.vw").write_text("not a label | a\n")
+    code, _, err = cli("train", tmp_path / "c.vw", "--rule", "quadratic", "--likelihood", "poisson")
+    assert code == 2
+    assert "rule='quadratic' needs a quadratic bound" in err

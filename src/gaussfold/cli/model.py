@@ -20,7 +20,7 @@ from gaussfold.data.chunks import Chunk
 from gaussfold.data.messages import DataError
 from gaussfold.data.reading import Reading
 from gaussfold.dynamics import Forgetting
-from gaussfold.folding import fold
+from gaussfold.folding import fold, recipe_of
 from gaussfold.rows import Rows
 from gaussfold.types import Array, Moments
 
@@ -58,6 +58,7 @@ class StreamModel:
         if self.reading.labels != self.setting.labels:
             self.reading = dataclasses.replace(self.reading, labels=self.setting.labels)
         self._likelihood = self.setting.make_likelihood()
+        recipe_of(self._likelihood, self.setting.rule, "posterior")  # refuses what is not defined, before any row
         given: DiagonalBelief | None = self.belief
         if given is None:
             self.belief = self.setting.prior(self.reading.width)
