@@ -16,7 +16,6 @@ from scipy import stats
 
 import gaussfold as gf
 from gaussfold import registry
-from gaussfold.beliefs.trace import RowError
 from gaussfold.data import formats
 from gaussfold.data.messages import DataError
 from gaussfold.data.readers import Stream
@@ -27,6 +26,7 @@ from gaussfold.gp import GaussianProcess
 from gaussfold.protocols import Belief, Gaussian
 from gaussfold.rules import resolve_at
 from gaussfold.rules.python_sites import make_site
+from gaussfold.trace import RowError
 from tests import problems
 
 

@@ -15,10 +15,10 @@ import numpy as np
 
 import gaussfold as gf
 from gaussfold.beliefs.natural import combined
-from gaussfold.beliefs.trace import ONCE, Pass, RowError, Trace, learn_before_failure
 from gaussfold.engine.arrays import over_arrays
 from gaussfold.observations import Observations
 from gaussfold.rows import as_rows, dense_rows
+from gaussfold.trace import ONCE, Pass, RowError, Trace, learn_before_failure
 from gaussfold.types import Array, ArrayLike, Moments, Program
 
 

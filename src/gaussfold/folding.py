@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gaussfold.beliefs.trace import Pass, RowError, Trace, learn_before_failure
 from gaussfold.dynamics import Dynamics
 from gaussfold.observations import Observations, check
 from gaussfold.protocols import Belief, Foldable, Likelihood
@@ -16,6 +15,7 @@ from gaussfold.rules import check_defined, resolve, resolve_at
 from gaussfold.rules.at import At
 from gaussfold.rules.catalogue import AnyRule
 from gaussfold.rules.python_sites import make_site
+from gaussfold.trace import Pass, RowError, Trace, learn_before_failure
 from gaussfold.types import Array, ArrayLike, Moments, Program
 
 FoldResult = Trace

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gaussfold.beliefs.trace import Trace
 from gaussfold.checks import whole
 from gaussfold.folding import FoldResult, fold
 from gaussfold.observations import check
@@ -25,6 +24,7 @@ from gaussfold.rows import dense_rows
 from gaussfold.rules.at import At
 from gaussfold.rules.catalogue import AnyRule
 from gaussfold.sweeping import sweep
+from gaussfold.trace import Trace
 from gaussfold.types import Array, ArrayLike
 
 PAGE = 32

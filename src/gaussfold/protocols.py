@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from gaussfold.beliefs.trace import ONCE, Pass, Trace
+from gaussfold.trace import ONCE, Pass, Trace
 from gaussfold.types import Array, ArrayLike, Moments, Program, Record, Site
 
 if TYPE_CHECKING:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from gaussfold.beliefs.trace import Pass
 from gaussfold.checks import whole
 from gaussfold.folding import FoldResult, check_belief, recipe_of
 from gaussfold.observations import check
 from gaussfold.protocols import Belief, Likelihood
 from gaussfold.rules.at import At
 from gaussfold.rules.catalogue import AnyRule
+from gaussfold.trace import Pass
 from gaussfold.types import ArrayLike
 
 

@@ -5,11 +5,11 @@ import pytest
 
 import gaussfold as gf
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
-from gaussfold.beliefs.trace import Pass, RowError
 from gaussfold.folding import recipe_of
 from gaussfold.likelihoods import Bernoulli
 from gaussfold.observations import Observations
 from gaussfold.rows import sparse_rows
+from gaussfold.trace import Pass, RowError
 from tests.beliefs.sparse_streams import dicts, draw
 from tests.reference import diagonal as paper
 

@@ -10,6 +10,7 @@ import pytest
 
 import gaussfold as gf
 from gaussfold.protocols import Belief
+from gaussfold.trace import RowError
 from tests import problems
 from tests.conformance.test_grid import DIM, TOLERANCE, WEIGHT, _data, _name
 from tests.reference.dense import Textbook
@@ -117,13 +118,13 @@ def test_rows_before_one_that_fails_stay_learned_if_asked(kind):
     X[4] = 1e200
     wanted, belief, whole = (FOLDABLE[kind]() for _ in range(3))
     trace = gf.fold(wanted, gf.likelihoods.Bernoulli(), X[:4], y[:4], "newton")
-    with pytest.raises(gf.beliefs.trace.RowError, match="nothing from it on") as caught:
+    with pytest.raises(RowError, match="nothing from it on") as caught:
         gf.fold(belief, gf.likelihoods.Bernoulli(), X, y, "newton", whole=False)
     assert caught.value.row == 4
     for name, array in wanted.state().items():
         np.testing.assert_array_equal(belief.state()[name], array)
     np.testing.assert_array_equal(caught.value.trace.log_predictive, trace.log_predictive)
-    with pytest.raises(gf.beliefs.trace.RowError, match="nothing was learned"):
+    with pytest.raises(RowError, match="nothing was learned"):
         gf.fold(whole, gf.likelihoods.Bernoulli(), X, y, "newton")
     np.testing.assert_array_equal(whole.mean, FOLDABLE[kind]().mean)
 

@@ -6,10 +6,10 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.engine.dense.absorb import absorb_rows
 from gaussfold.observations import Observations
 from gaussfold.rows import Matrix
+from gaussfold.trace import RowError, Trace
 from gaussfold.types import Array, Program
 
 NO_FALLS: Array = np.empty((0, 0))

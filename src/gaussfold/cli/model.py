@@ -12,7 +12,6 @@ from gaussfold.beliefs.diagonal.base import DiagonalBelief
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.beliefs.diagonal.state import mix_moments
-from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.cli.progressive_loss import LEARNED, LOSS, POSITIVE, SEEN, WEIGHT, add_losses
 from gaussfold.cli.sampling import sampled_latent
 from gaussfold.cli.setting import Setting
@@ -22,6 +21,7 @@ from gaussfold.data.reading import Reading
 from gaussfold.dynamics import Forgetting
 from gaussfold.folding import fold, recipe_of
 from gaussfold.rows import Rows
+from gaussfold.trace import RowError, Trace
 from gaussfold.types import Array, Moments
 
 

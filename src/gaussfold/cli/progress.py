@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
-from gaussfold.beliefs.trace import Trace
 from gaussfold.cli.model import Prediction, StreamModel
 from gaussfold.cli.progressive_loss import LOSS, WEIGHT
 from gaussfold.data.chunks import Chunk
+from gaussfold.trace import Trace
 
 if TYPE_CHECKING:
     from rich.live import Live

@@ -12,7 +12,6 @@ from scipy.linalg import solve_triangular
 from gaussfold import checks
 from gaussfold.beliefs.dense import passes
 from gaussfold.beliefs.natural import combined
-from gaussfold.beliefs.trace import ONCE, Pass, Trace, learn_before_failure
 from gaussfold.beliefs.visits import Visits
 from gaussfold.dynamics import Forgetting, moving
 from gaussfold.engine.dense.absorb import absorb_row
@@ -20,6 +19,7 @@ from gaussfold.linalg.roots import inverse_root, log_det, lower_root, root_from_
 from gaussfold.observations import Observations
 from gaussfold.protocols import Belief
 from gaussfold.rows import as_rows
+from gaussfold.trace import ONCE, Pass, Trace, learn_before_failure
 from gaussfold.types import Array, ArrayLike, Moments, Program
 
 

@@ -11,13 +11,13 @@ import numpy as np
 from gaussfold.beliefs.diagonal import passes, storage
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.beliefs.diagonal.state import State, mix_moments
-from gaussfold.beliefs.trace import ONCE, Pass, Trace
 from gaussfold.checks import whole as whole_number
 from gaussfold.dynamics import Dynamics, Forgetting, moving
 from gaussfold.engine.sparse.cells import FORGETS, WALKS
 from gaussfold.observations import Observations
 from gaussfold.protocols import Belief
 from gaussfold.rows import Rows, sparse_rows
+from gaussfold.trace import ONCE, Pass, Trace
 from gaussfold.types import Array, ArrayLike, Moments, Program
 
 MAX_DIM = 2**31 - 1

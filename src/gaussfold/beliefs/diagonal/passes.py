@@ -8,12 +8,12 @@ from typing import NamedTuple
 import numpy as np
 
 from gaussfold.beliefs.diagonal.state import State
-from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.engine.programs import can_be_marginalised, is_fast, is_newton_at_posterior, mix_rows, score_rows
 from gaussfold.engine.sparse.absorb import absorb_any, absorb_logit
 from gaussfold.engine.sparse.cells import look, undo
 from gaussfold.engine.sparse.visit_any import HEIGHT, JOINT, MARGINAL, ONE_STEP
 from gaussfold.rows import Rows
+from gaussfold.trace import RowError, Trace
 from gaussfold.types import Array, Moments, Program
 
 LANES = (1, 8)

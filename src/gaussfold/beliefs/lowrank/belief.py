@@ -15,12 +15,12 @@ from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.beliefs.lowrank import moves, options, passes, storage
 from gaussfold.beliefs.lowrank.options import Choices, Options
 from gaussfold.beliefs.lowrank.state import State
-from gaussfold.beliefs.trace import ONCE, Pass, Trace, learn_before_failure
 from gaussfold.beliefs.visits import Visits
 from gaussfold.dynamics import moving
 from gaussfold.factors.woodbury import Precision
 from gaussfold.observations import Observations
 from gaussfold.rows import as_matrix, as_rows, is_sparse
+from gaussfold.trace import ONCE, Pass, Trace, learn_before_failure
 from gaussfold.types import Array, ArrayLike, Moments, Program
 
 

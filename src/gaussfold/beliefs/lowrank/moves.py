@@ -10,9 +10,9 @@ from scipy.linalg import eigh
 
 from gaussfold.beliefs.lowrank.passes import condition
 from gaussfold.beliefs.lowrank.state import State, dense
-from gaussfold.beliefs.trace import Trace
 from gaussfold.engine.lowrank.products import gram
 from gaussfold.factors.woodbury import Precision
+from gaussfold.trace import Trace
 from gaussfold.types import Array, ArrayLike
 
 

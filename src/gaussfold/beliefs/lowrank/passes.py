@@ -17,7 +17,6 @@ from scipy.linalg.lapack import dpotrf
 from gaussfold.beliefs.lowrank.printed import printed_row
 from gaussfold.beliefs.lowrank.snapshot import kept_safe
 from gaussfold.beliefs.lowrank.state import State
-from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.beliefs.visits import Visits
 from gaussfold.engine.lowrank.products import mix_rows
 from gaussfold.engine.lowrank.row import check_row, look_row
@@ -26,6 +25,7 @@ from gaussfold.factors.eigen import FEW, Sight, project_row
 from gaussfold.factors.recursive_em import Seen
 from gaussfold.factors.woodbury import View
 from gaussfold.rows import Matrix, is_sparse
+from gaussfold.trace import RowError, Trace
 from gaussfold.types import Array
 
 SEGMENT = 128

@@ -8,7 +8,6 @@ import math
 import time
 from collections.abc import Sequence
 
-from gaussfold.beliefs.trace import RowError
 from gaussfold.cli.errors import USAGE, Failure
 from gaussfold.cli.inputs import Inputs
 from gaussfold.cli.model import StreamModel, refuse_row
@@ -16,6 +15,7 @@ from gaussfold.cli.setting import AUTO, Setting
 from gaussfold.cli.summary import finite
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.reading import Document, Reading
+from gaussfold.trace import RowError
 
 DEFAULT = (
     "prior-std=auto",

@@ -9,7 +9,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from gaussfold.beliefs.trace import RowError, Trace
 from gaussfold.cli.errors import BAD_DATA, BROKEN_PIPE, INTERRUPTED, OK, TERMINATED, USAGE, Failure, close_output, fail
 from gaussfold.cli.inputs import Inputs
 from gaussfold.cli.model import StreamModel, refuse_row
@@ -22,6 +21,7 @@ from gaussfold.cli.summary import summarise, tell
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.messages import DataError
 from gaussfold.data.reading import Document
+from gaussfold.trace import RowError, Trace
 
 _SHOWN_BAD = 5
 
