@@ -110,8 +110,11 @@ def sparse_rows(X: ArrayLike, dim: int) -> Rows:
     rows = as_rows(X, dim)
     if isinstance(rows, Rows):
         return rows
-    csr = scipy.sparse.csr_array(rows)
-    return Rows(csr.indptr, csr.indices, csr.data, dim)
+    row, column = np.nonzero(rows)
+    kind = np.int32 if max(row.size, dim) <= np.iinfo(np.int32).max else np.int64
+    indptr = np.zeros(rows.shape[0] + 1, kind)
+    np.cumsum(np.bincount(row, minlength=rows.shape[0]), out=indptr[1:])
+    return Rows(indptr, column.astype(kind), rows[row, column], dim)
 
 
 def dense_rows(rows: AnyRows) -> Array:

@@ -35,8 +35,9 @@ class Visits(NamedTuple):
 
     def part(self, start: int, stop: int) -> Visits:
         """Some of them; their trace is written here."""
-        part = self.data.part(slice(start, stop))
-        return Visits(part, self.program, self.trace.rows(start, stop), self.first + start)
+        (X, y, weight), program, trace, first = self
+        part = slice(start, stop)
+        return Visits(Observations(X[part], y[part], weight[part]), program, trace.rows(start, stop), first + start)
 
     def run(self, factor: Array, delta: Array, rows: Array, offset: Array, falls: Array = NO_FALLS) -> None:
         """Visit the rows one after the other by the compiled loop, which see the belief as ``rows`` see N(δ, FF').

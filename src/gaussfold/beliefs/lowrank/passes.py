@@ -8,6 +8,7 @@ rows wait, scaled by the roots of their site precisions, until the block is full
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import TypeAlias
 
 import numpy as np
@@ -41,20 +42,14 @@ def run(state: State, visits: Visits, tick: Callable[[], None] | None) -> None:
     """Absorb all rows, or none; ``tick`` lets time pass before each learned row."""
     learn = visits.data.learned
     visit = _visit_for(state, visits.matrix)
-    start = 0
+    start, one_by_one = 0, tick is not None or visit is _one_row
+    safe = kept_safe(state) if _may_fail_late(state, visits, learn, tick is not None) else nullcontext()
     try:
-        with (
-            kept_safe(state, _may_fail_late(state, visits, learn, tick is not None)),
-            np.errstate(
-                over="ignore",
-                invalid="ignore",  # overflow is looked for, and becomes a RowError
-            ),
-        ):
-            while start < visits.size:
+        with safe, np.errstate(over="ignore", invalid="ignore"):  # overflow is looked for, and becomes a RowError
+            while start < learn.size:
                 if tick is not None and learn[start]:
                     tick()
-                room = state.options.block_size - state.pending
-                stop = start + 1 if tick is not None or visit is _one_row else _segment_end(learn, start, room)
+                stop = start + 1 if one_by_one else _segment_end(state, learn, start)
                 start += visit(state, visits.part(start, stop))
     except ValueError as problem:
         if isinstance(problem, np.linalg.LinAlgError) or "infs or NaNs" in str(problem):  # NumPy's and SciPy's words
@@ -76,8 +71,9 @@ def _may_fail_late(state: State, visits: Visits, learn: np.ndarray, moving: bool
     return moving or not (fits and learn[-1] and log_concave(visits.program))
 
 
-def _segment_end(learn: np.ndarray, start: int, room: int) -> int:
+def _segment_end(state: State, learn: np.ndarray, start: int) -> int:
     """Up to the row that fills the block: rows that are only predicted after it see it projected."""
+    room = state.options.block_size - state.pending
     ahead = np.flatnonzero(learn[start : start + SEGMENT])
     if ahead.size >= room:
         return start + int(ahead[room - 1]) + 1
@@ -160,9 +156,9 @@ def _is_one_row(state: State, X: Matrix) -> bool:
 
 def _make_sites(visits: Visits, root: Array, offset: Array) -> None:
     """The sites of rows with covariance ``root root'`` and means ``offset``, one after the other, into the trace."""
-    size = root.shape[1]
-    visits.trace.site_precision[:] = 0.0
-    visits.trace.site_shift[:] = 0.0
+    size, trace = root.shape[1], visits.trace
+    trace.site_precision[:] = 0.0
+    trace.site_shift[:] = 0.0
     visits.run(np.eye(size), np.zeros(size), root, offset)
 
 

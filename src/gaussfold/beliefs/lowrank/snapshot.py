@@ -17,11 +17,8 @@ SNAPSHOT_BYTES = 1 << 26
 
 
 @contextmanager
-def kept_safe(state: State, needed: bool) -> Iterator[None]:
-    """Put the state back as it was if what happens inside fails, where that is ``needed``."""
-    if not needed:
-        yield
-        return
+def kept_safe(state: State) -> Iterator[None]:
+    """Put the state back as it was if what happens inside fails."""
     snapshot = _Snapshot(state)
     try:
         yield
