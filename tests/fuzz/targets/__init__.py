@@ -1,0 +1,1 @@
+"""One file per target; its name is the target's name."""
