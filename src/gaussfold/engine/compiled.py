@@ -1,34 +1,30 @@
-"""The one decorator of the engine: compile, cache on disk, and say so when it takes time.
+"""The one decorator of the engine: compile, keep on disk (``compilation.kept``), say so (``compilation.waiting``).
 
 Numba invalidates a cached function when *its own* file changes, not when a function it calls does.
 A pull that touches one engine file would then leave the machine code of the others stale, silently.
 So the cache is keyed by the contents of all files that hold compiled code: the engine's, and those of the families and
-rules that hand it theirs (``engine.seam``). A family or rule from outside the package has a cache file of its own,
+rules that hand it theirs (``engine.seam``). A family or rule from outside the package has cache files of its own,
 keyed by its source: nobody else's process must import it to read the cache.
 """
 
 from __future__ import annotations
 
 import hashlib
-import inspect
-import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from pathlib import Path
 from typing import TypeVar, cast
 
 from numba import njit
-from numba.core import config, event
-from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core import config
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
-from numba.core.types.containers import BaseNamedTuple, BaseTuple
+
+from gaussfold.engine.compilation import waiting  # noqa: F401 - listens to Numba from here on
+from gaussfold.engine.compilation.kept import PACKAGE, StampedCache
 
 F = TypeVar("F", bound=Callable[..., object])
-PACKAGE = Path(__file__).parent.parent
 WITH_COMPILED_CODE = ("engine", "likelihoods", "rules")
 
 
@@ -36,6 +32,8 @@ WITH_COMPILED_CODE = ("engine", "likelihoods", "rules")
 def source_stamp() -> str:
     """A digest of every file of the package that holds compiled code, sub-folders included."""
     digest = hashlib.sha256()
+    if not PACKAGE.is_dir():  # inside a zip file, of which every byte counts
+        digest.update(next(place for place in PACKAGE.parents if place.is_file()).read_bytes())
     for folder in WITH_COMPILED_CODE:
         for path in sorted((PACKAGE / folder).rglob("*.py")):
             digest.update(path.relative_to(PACKAGE).as_posix().encode())
@@ -43,62 +41,9 @@ def source_stamp() -> str:
     return digest.hexdigest()
 
 
-def _records(signature: object) -> Iterator[type]:
-    """Classes of the records among the argument types, nested ones included."""
-    if isinstance(signature, BaseNamedTuple):
-        yield signature.instance_class
-    if isinstance(signature, BaseTuple | tuple):
-        for part in signature:
-            yield from _records(part)
-
-
-def _outside_stamp(signature: object) -> str | None:
-    """A digest of the files of records that are not ours; None where all are, "" where a file is not to be had."""
-    home = (__package__ or "gaussfold").partition(".")[0]
-    outside = [record for record in _records(signature) if record.__module__.partition(".")[0] != home]
-    if not outside:
-        return None
-    digest = hashlib.sha256()
-    for record in outside:
-        file = inspect.getsourcefile(record) if record.__module__ != "__main__" else None
-        if file is None:
-            return ""
-        digest.update(f"{record.__module__}.{record.__qualname__}".encode())
-        digest.update(Path(file).read_bytes())
-    return digest.hexdigest()
-
-
-class StampedCache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache of one function, fresh as long as no file with compiled code has changed."""
-
-    def __init__(self, function: Callable[..., object]) -> None:
-        super().__init__(function)
-        self._ours = self._file("")
-        self._cache_file = self._ours
-
-    def _file(self, suffix: str) -> IndexDataCacheFile:
-        return IndexDataCacheFile(
-            cache_path=self._cache_path, filename_base=self._impl.filename_base + suffix, source_stamp=source_stamp()
-        )
-
-    def _choose_file(self, signature: object) -> bool:
-        stamp = _outside_stamp(signature)
-        self._cache_file = self._ours if not stamp else self._file(f"-{stamp[:16]}")
-        return stamp != ""
-
-    def load_overload(self, sig: object, target_context: object) -> object:
-        """What is on disk for these types, or None."""
-        return super().load_overload(sig, target_context) if self._choose_file(sig) else None
-
-    def save_overload(self, sig: object, data: object) -> None:
-        """Keep what was compiled for these types."""
-        if self._choose_file(sig):
-            super().save_overload(sig, data)
-
-
 def _compile(function: F, **options: object) -> F:
     dispatcher = njit(error_model="numpy", nogil=True, **options)(function)
-    dispatcher._cache = StampedCache(function)  # where njit(cache=True) puts Numba's own
+    dispatcher._cache = StampedCache(function, source_stamp())  # where njit(cache=True) puts Numba's own
     return cast(F, dispatcher)
 
 
@@ -178,30 +123,3 @@ def _light_optimisation() -> Iterator[None]:
     finally:
         for name, value in before.items():
             setattr(config, name, value)
-
-
-class _Announcer(event.Listener):  # type: ignore[misc]
-    """Tells, once a process, that the wait is compilation and will not come back."""
-
-    told = False
-
-    def on_start(self, occurrence: event.Event) -> None:
-        """Speak on the first compilation of an engine function; Numba fires this only on cache misses."""
-        dispatcher = (occurrence.data or {}).get("dispatcher")
-        module = getattr(getattr(dispatcher, "py_func", None), "__module__", "")
-        if self.told or not module.startswith(__package__ or "gaussfold.engine"):
-            return
-        type(self).told = True
-        if not os.environ.get("GAUSSFOLD_QUIET"):
-            print(
-                "gaussfold: compiling its inner loops (once per installation, about a minute; "
-                "GAUSSFOLD_QUIET=1 silences this)",
-                file=sys.stderr,
-                flush=True,
-            )
-
-    def on_end(self, occurrence: event.Event) -> None:
-        """Nothing to tell at the end."""
-
-
-event.register("numba:compile", _Announcer())
