@@ -10,14 +10,16 @@ whole; a broken pipe, an interrupt and bad data each have their exit code. Tests
 
 from __future__ import annotations
 
-import contextlib
-import gc
 import os
 import sys
+
+# What is imported above this line Python has loaded already: until `command` runs, an interrupt shows a traceback.
 
 
 def main() -> None:
     """Run the command line; imports wait until they are needed, so that --help is quick."""
+    import gc
+
     # Imports make some hundred thousand objects that stay: looking among them for garbage again and again costs 0.1 s.
     gc.set_threshold(300_000)
     from gaussfold.cli.app import run
@@ -31,17 +33,24 @@ def command() -> None:
     All files are closed and synced by then; what is left is standard output.
     """
     try:
+        from gaussfold.cli import interrupts
+
+        interrupts.starting()
+    except KeyboardInterrupt:  # before the handler was there
+        os._exit(130)
+    try:
         main()
         code: int | str | None = 0
     except SystemExit as end:
         code = end.code
         if isinstance(code, str):  # Python prints it and exits with 1
             raise
-    with contextlib.suppress(OSError, ValueError):  # a pipe that broke, a closed stream: Python's own end deals with it
+    try:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(int(code or 0))
-    sys.exit(code)
+    except (OSError, ValueError):  # a pipe that broke, a closed stream: Python's own end deals with it
+        sys.exit(code)
 
 
 __all__ = ["command", "main"]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gaussfold.cli import options
+from gaussfold.cli import interrupts, options
 from gaussfold.cli.errors import HELP, no_traceback
 from gaussfold.cli.grouping import grouped
 
@@ -42,6 +42,7 @@ def train(
     setting = Setting(**(chosen if "prior_stds" in chosen else DEFAULT_PRIOR | chosen))
     given = {"bits": hashing.bits, "interact": tuple(hashing.interact or ()) or None, "hash": hashing.hash}
     chosen |= {name: value for name, value in given.items() if value is not None}
+    interrupts.started()
     return work(Job(options.inputs_of(source, hashing, table), run, chosen), setting)
 
 
@@ -61,6 +62,7 @@ def predict(
     from gaussfold.cli.commands.predict import predict as work
 
     inputs = options.inputs_of(source, table=options.Table(tag=tag))
+    interrupts.started()
     return work(inputs, Wanted(model, predictions, output_format, seed if thompson else None))
 
 
@@ -70,6 +72,7 @@ def inspect(model: options.ModelPath, top: options.Top = 10, json: options.Json 
     """Show the heaviest, most certain and most uncertain features (by name with 'train --keep-names')."""
     from gaussfold.cli.commands.inspect import inspect as work
 
+    interrupts.started()
     return work(model, top, json)
 
 
@@ -85,6 +88,7 @@ def compare(
     """Train several settings on one file and show their losses in one table."""
     from gaussfold.cli.commands.compare import compare as work
 
+    interrupts.started()
     return work(options.inputs_of(source, hashing, table), setting or (), json)
 
 
@@ -102,6 +106,7 @@ def convert(
     from gaussfold.cli.commands.convert import convert as work
 
     inputs = options.inputs_of(source, hashing, table, labels="real" if real_labels else "binary")
+    interrupts.started()
     return work(inputs, out, to, hashing.bits is not None)
 
 
@@ -116,7 +121,25 @@ def demo(
     """Generate clicks with a known truth, learn them live, and show loss, regret and calibration."""
     from gaussfold.cli.commands.demo import demo as work
 
+    interrupts.started()
     return work(examples, seed, json, quiet)
+
+
+@app.command(epilog=HELP)
+@grouped
+def compile(  # noqa: A001 - the command's name
+    kinds: options.Kinds = None, processes: options.Processes = None, quiet: options.Quiet = False
+) -> int:
+    """Compile the inner loops beforehand, so that no first fit waits for them: for images and clusters.
+
+    They are kept in NUMBA_CACHE_DIR, or in the package, or in the user's cache, whichever can be written first; they
+    are also found in a package that has become read-only. Needed again after an update, and on another kind of
+    processor.
+    """
+    from gaussfold.cli.commands.compile import compile_loops as work
+
+    interrupts.started()
+    return work(kinds or (), processes, quiet)
 
 
 def _version(value: bool) -> None:

@@ -37,6 +37,12 @@ ModelFile = Annotated[str, Option("-i", "--model", metavar="MODEL", help="Model 
 ModelPath = Annotated[str, Argument(metavar="MODEL", help="Model file of 'gaussfold train'.")]
 Top = Annotated[int, Option("--top", min=1, help="How many features to show.")]
 Examples = Annotated[int, Option("-n", "--examples", min=1000, help="Rows to generate.")]
+Kinds = Annotated[
+    list[str] | None, Option("--for", metavar="KINDS", help="full, diagonal, lowrank, gp, with commas between (all).")
+]
+Processes = Annotated[
+    int | None, Option("--processes", min=1, help="How many compile at the same time (as many as there are cores).")
+]
 Settings = Annotated[
     list[str] | None,
     Option(

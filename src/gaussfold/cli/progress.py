@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from gaussfold.cli.model import Prediction, StreamModel
 from gaussfold.cli.progressive_loss import LOSS, WEIGHT
 from gaussfold.data.chunks import Chunk
+from gaussfold.engine.compilation import waiting
 from gaussfold.trace import Trace
 
 if TYPE_CHECKING:
@@ -89,14 +91,16 @@ class _LiveLine:
         from rich.console import Console
         from rich.live import Live
 
-        self._began, self._first = time.monotonic(), -1
+        self._began, self._first = time.monotonic() - waiting.seconds(), -1
         self._live: Live = Live("reading ...", console=Console(stderr=True), refresh_per_second=8, transient=True)
         self._live.start()
+        self._compiling = ExitStack()
+        self._compiling.enter_context(waiting.speak_through(self._live.update))
 
     def show(self, model: StreamModel) -> None:
         if self._first < 0:
             self._first = model.examples
-        seconds = max(time.monotonic() - self._began, 1e-3)
+        seconds = max(time.monotonic() - waiting.seconds() - self._began, 1e-3)  # a rate without compilation
         constant = f" (constant: {model.base_rate_loss:.6f})" if model.binary else ""
         self._live.update(
             f"{model.examples:,} examples   {(model.examples - self._first) / seconds:,.0f}/s   "
@@ -107,4 +111,5 @@ class _LiveLine:
         self._live.console.print(text, highlight=False, markup=False)
 
     def close(self) -> None:
+        self._compiling.close()
         self._live.stop()

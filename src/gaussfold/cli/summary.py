@@ -45,14 +45,16 @@ def summarise(model: StreamModel, before: Array, run: Run, skipped: int, seconds
 
 def tell(summary: Document, run: Run) -> None:
     """Print a summary for people."""
-    rate = summary["examples"] / max(summary["seconds"], 1e-9)
+    compiling = summary.get("compile_seconds", 0.0)
+    rate = summary["examples"] / max(summary["seconds"] - compiling, 1e-9)
+    once = f", besides {compiling:.2f} s of compilation, once" if compiling else ""
     constant = "" if summary["constant_loss"] is None else f"   (best constant: {summary['constant_loss']:.6f})"
     loss = "none" if summary["average_loss"] is None else f"{summary['average_loss']:.6f}"
     lines = [
         f"examples        {summary['examples']:,} ({summary['learned']:,} learned"
         + (f", {summary['bad']} bad ones skipped)" if summary["bad"] else ")"),
         f"average loss    {loss}{constant}",
-        f"seconds         {summary['seconds']:.2f}   ({rate:,.0f} examples/s)",
+        f"seconds         {summary['seconds']:.2f}   ({rate:,.0f} examples/s{once})",
     ]
     if "slots_used" in summary:
         lines.append(

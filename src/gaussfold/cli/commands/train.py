@@ -21,6 +21,7 @@ from gaussfold.cli.summary import summarise, tell
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.messages import DataError
 from gaussfold.data.reading import Document
+from gaussfold.engine.compilation import waiting
 from gaussfold.trace import RowError, Trace
 
 _SHOWN_BAD = 5
@@ -38,7 +39,7 @@ class Job:
 def train(job: Job, setting: Setting) -> int:
     """Run the job; ``setting`` is that of a new model. Returns the exit code."""
     _check(job)
-    began = time.perf_counter()
+    began, compiling = time.perf_counter(), waiting.seconds()
     model = _start_model(job, setting)
     training = _Training(job, model)
     code = training.all_passes()
@@ -46,6 +47,7 @@ def train(job: Job, setting: Setting) -> int:
         save_last(model, job.run.final)
     skipped = min(training.n_bad, job.inputs.skip_bad)  # the one that stopped the run was not skipped
     summary = summarise(model, training.before, job.run, skipped, time.perf_counter() - began)
+    summary["compile_seconds"] = round(waiting.seconds() - compiling, 6)
     if not training.keeps:
         summary["model"] = None
     if not job.run.quiet:

@@ -44,10 +44,21 @@ def folders(source: Path) -> tuple[Path, ...]:
 def kept_in() -> Path | None:
     """Return the folder that new code of this process goes to; None if there is none that can be written."""
     for folder in folders(Path(__file__).absolute().parent):
-        there = next(place for place in (folder, *folder.parents) if place.exists())
-        if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
+        if _writable(folder):
             return PACKAGE if folder.name == "__pycache__" else folder.parent
     return None
+
+
+@cache
+def _to_read(places: tuple[Path, ...]) -> tuple[Path, ...]:
+    """The place that new code goes to, and those that can only be read: an image may have been filled there."""
+    can_write = [folder for folder in places if _writable(folder)]
+    return tuple(folder for folder in places if folder in can_write[:1] or folder not in can_write)
+
+
+def _writable(folder: Path) -> bool:
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    return there.is_dir() and os.access(there, os.W_OK | os.X_OK)
 
 
 def save(name: str, stamp: str, key: object, data: object, source: Path) -> None:
@@ -71,7 +82,7 @@ def save(name: str, stamp: str, key: object, data: object, source: Path) -> None
 
 def load(name: str, stamp: str, key: object, source: Path) -> object | None:
     """Return what was saved under this name, if it is whole, fresh and made for this key."""
-    for folder in folders(source):
+    for folder in _to_read(folders(source)):
         try:
             content = (folder / name).read_bytes()
         except OSError:

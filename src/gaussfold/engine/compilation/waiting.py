@@ -113,7 +113,7 @@ def _so_far(count: int) -> str:
 
 def _is_ours(occurrence: event.Event) -> bool:
     dispatcher = (occurrence.data or {}).get("dispatcher")
-    return dispatcher is not None and dispatcher.py_func.__module__.startswith("gaussfold.")
+    return dispatcher is not None and str(dispatcher.py_func.__module__).startswith("gaussfold.")  # some have none
 
 
 _WAIT = Wait()
