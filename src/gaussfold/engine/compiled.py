@@ -20,7 +20,9 @@ from numba.core import config
 from numba.core.compiler import Compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
+from numba.core.typing import Signature
 
+from gaussfold.engine import sanitise
 from gaussfold.engine.compilation import waiting  # noqa: F401 - listens to Numba from here on
 from gaussfold.engine.compilation.kept import PACKAGE, StampedCache
 
@@ -42,7 +44,7 @@ def source_stamp() -> str:
 
 
 def _compile(function: F, **options: object) -> F:
-    dispatcher = njit(error_model="numpy", nogil=True, **options)(function)
+    dispatcher = sanitise.watch(njit(error_model="numpy", nogil=True, **sanitise.OPTIONS, **options)(function))
     dispatcher._cache = StampedCache(function, source_stamp())  # where njit(cache=True) puts Numba's own
     return cast(F, dispatcher)
 
@@ -64,6 +66,7 @@ class LightCompiler(Compiler):  # type: ignore[misc]
 PART = {
     "error_model": "numpy",
     "nogil": True,
+    **sanitise.OPTIONS,
     "pipeline_class": LightCompiler,
     "no_cpython_wrapper": True,
     "no_cfunc_wrapper": True,
@@ -91,7 +94,7 @@ def compiled_fused(function: F) -> F:
     return _compile(function, fastmath={"contract"})
 
 
-def compiled_once(signature: str, *, inner: bool = False) -> Callable[[F], F]:
+def compiled_once(signature: Signature, *, inner: bool = False) -> Callable[[F], F]:
     """As :func:`compiled_fused`, for these types alone, and cheaply: for long functions over loops of a few rounds.
 
     Literal arguments would each get a version of their own, and vector instructions gain nothing in short loops: two

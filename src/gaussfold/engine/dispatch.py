@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from numba.core.types.containers import BaseNamedTuple
 from numba.extending import overload
@@ -53,7 +53,7 @@ def by_family(function: F, *, required: bool = False) -> F:
         return _body(_record_class(args[0]), function, required=required)
 
     overload(from_python, jit_options=PART, strict=False)(choose)  # strict would compare annotations
-    return from_python  # type: ignore[return-value]
+    return cast(F, from_python)
 
 
 def required(function: F) -> F:
@@ -76,7 +76,7 @@ def by_rule(function: F) -> F:
         return _by_number(function) if record is BuiltInRule else _body(record, function, required=False)
 
     overload(from_python, jit_options=PART, strict=False)(choose)  # strict would compare annotations
-    return from_python  # type: ignore[return-value]
+    return cast(F, from_python)
 
 
 def _by_number(function: Callable[..., object]) -> Callable[..., object]:
@@ -95,4 +95,4 @@ def _by_number(function: Callable[..., object]) -> Callable[..., object]:
     space: dict[str, object] = {f"body_{n}": part(body) for n, body in enumerate(bodies) if body is not function}
     space["default"] = part(function)
     exec("\n".join(lines), space)  # the branches are as many as there are rules
-    return space[function.__name__]  # type: ignore[return-value]
+    return cast(Callable[..., object], space[function.__name__])

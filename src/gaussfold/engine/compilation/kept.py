@@ -28,6 +28,8 @@ from numba.core.serialize import dumps
 from numba.core.types.containers import BaseNamedTuple, BaseTuple
 from numba.misc.appdirs import AppDirs
 
+from gaussfold.engine.sanitise import SUFFIX
+
 PACKAGE = Path(__file__).absolute().parents[2]
 HOME = __name__.partition(".")[0]
 _SIZE = hashlib.sha256().digest_size
@@ -206,5 +208,5 @@ class StampedCache(FunctionCache):  # type: ignore[misc]  # Numba has no types
         if outside is None:
             return None
         told = "\n".join([repr(key), *(f"{record.__module__}.{record.__qualname__}" for record in records)])
-        name = f"{self._impl.filename_base}.{hashlib.sha256(told.encode()).hexdigest()[:20]}.nbc"
+        name = f"{self._impl.filename_base}{SUFFIX}.{hashlib.sha256(told.encode()).hexdigest()[:20]}.nbc"
         return name, self._stamp + outside

@@ -11,24 +11,30 @@ import math
 from typing import TypeAlias
 
 import numpy as np
+from numba.core.types import boolean, void
+from numba.core.types import float64 as f8
+from numba.core.types import int64 as i8
+from numba.core.types.containers import Tuple, UniTuple
 
 from gaussfold.engine.compiled import compiled_once
-from gaussfold.engine.simd.lane_memory import offset as at
+from gaussfold.engine.simd.pointers import offset as at
+from gaussfold.engine.simd.pointers import pointer_to
 
 Pointer: TypeAlias = np.ndarray
 """For type checkers: something whose entries are read and written by their place."""
 
-_P = "CPointer(f8)"
-_SUM = f"void({_P}, f8, {_P}, {_P}, i8, i8, i8)"
+PLACE = pointer_to(f8)
+"""For Numba: the type of such a thing."""
+_SUM = void(PLACE, f8, PLACE, PLACE, i8, i8, i8)
 
 
-@compiled_once("i8(i8, i8)")
+@compiled_once(i8(i8, i8))
 def store_width(S: int, D: int) -> int:
     """Length of a row of a store, for S states and D latents."""
     return S + S * S + D * S + D + D * D
 
 
-@compiled_once("UniTuple(i8, 5)(i8, i8, i8)", inner=True)
+@compiled_once(UniTuple(i8, 5)(i8, i8, i8), inner=True)
 def row_of_store(n: int, S: int, D: int) -> tuple[int, int, int, int, int]:
     """Where row n of a store begins, and in it P⁺ (S, S), HP⁻ (D, S), ω (D) and Ω (D, D), after the mean (S)."""
     m = n * store_width(S, D)
@@ -75,28 +81,28 @@ def add_to_turned(out: Pointer, scale: float, a: Pointer, b: Pointer, n: int, k:
                     out[r * m + c] += t * b[c * k + s]
 
 
-@compiled_once(f"void({_P}, i8)", inner=True)
+@compiled_once(void(PLACE, i8), inner=True)
 def clear(out: Pointer, count: int) -> None:
     """``out = 0``."""
     for i in range(count):
         out[i] = 0.0
 
 
-@compiled_once(f"void({_P}, {_P}, i8)", inner=True)
+@compiled_once(void(PLACE, PLACE, i8), inner=True)
 def copy(out: Pointer, a: Pointer, count: int) -> None:
     """``out = a``."""
     for i in range(count):
         out[i] = a[i]
 
 
-@compiled_once(f"void({_P}, i8)", inner=True)
+@compiled_once(void(PLACE, i8), inner=True)
 def add_one(out: Pointer, n: int) -> None:
     """``out += I``."""
     for i in range(n):
         out[i * (n + 1)] += 1.0
 
 
-@compiled_once(f"void({_P}, {_P}, {_P}, i8)", inner=True)
+@compiled_once(void(PLACE, PLACE, PLACE, i8), inner=True)
 def half_adjoint(out: Pointer, r: Pointer, N: Pointer, n: int) -> None:
     """``out = (rr' - N)/2``: the adjoint of a covariance, given r and N of the mean."""
     for i in range(n):
@@ -104,14 +110,14 @@ def half_adjoint(out: Pointer, r: Pointer, N: Pointer, n: int) -> None:
             out[i * n + j] = 0.5 * (r[i] * r[j] - N[i * n + j])
 
 
-@compiled_once(f"void({_P}, {_P}, {_P}, i8, i8, i8)", inner=True)
+@compiled_once(void(PLACE, PLACE, PLACE, i8, i8, i8), inner=True)
 def mul(out: Pointer, a: Pointer, b: Pointer, n: int, k: int, m: int) -> None:
     """``out = a b``."""
     clear(out, n * m)
     add(out, 1.0, a, b, n, k, m)
 
 
-@compiled_once(f"void({_P}, {_P}, {_P}, {_P}, i8)", inner=True)
+@compiled_once(void(PLACE, PLACE, PLACE, PLACE, i8), inner=True)
 def turned(out: Pointer, a: Pointer, P: Pointer, T: Pointer, n: int) -> None:
     """``out = a P a'`` for a symmetric P, all (n, n); ``T = a P``."""
     mul(T, a, P, n, n, n)
@@ -119,7 +125,7 @@ def turned(out: Pointer, a: Pointer, P: Pointer, T: Pointer, n: int) -> None:
     add_to_turned(out, 1.0, a, T, n, n, n)
 
 
-@compiled_once(f"void({_P}, i8)", inner=True)
+@compiled_once(void(PLACE, i8), inner=True)
 def symmetrise(out: Pointer, n: int) -> None:
     """Mean of a matrix and its transpose."""
     for i in range(n):
@@ -129,7 +135,7 @@ def symmetrise(out: Pointer, n: int) -> None:
             out[j * n + i] = t
 
 
-@compiled_once(f"b1({_P}, {_P}, i8, f8)", inner=True)
+@compiled_once(boolean(PLACE, PLACE, i8, f8), inner=True)
 def root(V: Pointer, L: Pointer, n: int, slack: float) -> bool:
     """Lower Cholesky factor; False if a pivot falls short of ``-slack`` times its diagonal entry.
 
@@ -152,13 +158,13 @@ def root(V: Pointer, L: Pointer, n: int, slack: float) -> bool:
     return fine
 
 
-@compiled_once(f"void({_P}, i8, i8, i8)", inner=True)
+@compiled_once(void(PLACE, i8, i8, i8), inner=True)
 def _swap_rows(a: Pointer, i: int, j: int, m: int) -> None:
     for c in range(m):
         a[i * m + c], a[j * m + c] = a[j * m + c], a[i * m + c]
 
 
-@compiled_once(f"i8({_P}, i8, i8)", inner=True)
+@compiled_once(i8(PLACE, i8, i8), inner=True)
 def _pivot(a: Pointer, k: int, n: int) -> int:
     """The row from k on whose entry in column k is largest."""
     best = k
@@ -168,7 +174,7 @@ def _pivot(a: Pointer, k: int, n: int) -> int:
     return best
 
 
-@compiled_once(f"void({_P}, {_P}, i8, i8)", inner=True)
+@compiled_once(void(PLACE, PLACE, i8, i8), inner=True)
 def solve(a: Pointer, b: Pointer, n: int, m: int) -> None:
     """``b = a⁻¹ b``, (n, n) and (n, m), by elimination with row pivots (Gauss-Jordan); a is used up."""
     for k in range(n):
@@ -190,7 +196,7 @@ def solve(a: Pointer, b: Pointer, n: int, m: int) -> None:
                     b[r * m + c] -= t * b[k * m + c]
 
 
-@compiled_once(f"b1({_P}, {_P}, {_P}, i8)", inner=True)
+@compiled_once(boolean(PLACE, PLACE, PLACE, i8), inner=True)
 def factorised(V: Pointer, precision: Pointer, work: Pointer, n: int) -> bool:
     """``V = LL'`` into work and ``I + L'ΛL = RR'`` behind it; whether both exist. A third matrix is scratch."""
     L, R, G = work, at(work, n * n), at(work, 2 * n * n)
@@ -202,7 +208,7 @@ def factorised(V: Pointer, precision: Pointer, work: Pointer, n: int) -> bool:
     return root(G, R, n, -1e-300) and fine
 
 
-@compiled_once(f"Tuple((b1, f8))({_P}, {_P}, {_P}, {_P}, {_P}, {_P}, {_P}, i8)", inner=True)
+@compiled_once(Tuple((boolean, f8))(PLACE, PLACE, PLACE, PLACE, PLACE, PLACE, PLACE, i8), inner=True)
 def absorb(
     V: Pointer, h: Pointer, precision: Pointer, shift: Pointer, pull: Pointer, weight: Pointer, work: Pointer, n: int
 ) -> tuple[bool, float]:
@@ -239,7 +245,7 @@ def absorb(
     return True, share
 
 
-@compiled_once(f"void({_P}, {_P}, {_P}, {_P}, i8)", inner=True)
+@compiled_once(void(PLACE, PLACE, PLACE, PLACE, i8), inner=True)
 def marginal(V: Pointer, precision: Pointer, out: Pointer, work: Pointer, n: int) -> None:
     """``(V⁻¹ + Λ)⁻¹ = X'X`` with ``V = LL'``, ``I + L'ΛL = RR'``, ``X = R⁻¹L'``: never indefinite."""
     factorised(V, precision, work, n)

@@ -18,9 +18,14 @@ derivative of all this in the direction of the sites is :mod:`gaussfold.engine.k
 from __future__ import annotations
 
 import numpy as np
+from numba.core.types import float64 as f8
+from numba.core.types import int64 as i8
+from numba.core.types import void
+from numba.core.types.containers import Tuple, UniTuple
 
 from gaussfold.engine.compiled import compiled_once
 from gaussfold.engine.kalman.algebra import (
+    PLACE,
     Pointer,
     absorb,
     add,
@@ -38,11 +43,11 @@ from gaussfold.engine.kalman.algebra import (
     symmetrise,
     turned,
 )
-from gaussfold.engine.simd.lane_memory import offset as at
-from gaussfold.engine.simd.lane_memory import pointer
+from gaussfold.engine.simd.pointers import offset as at
+from gaussfold.engine.simd.pointers import pointer
 
 
-@compiled_once(f"Tuple((f8, i8))(i8[::1]{', f8[::1]' * 9})")
+@compiled_once(Tuple((f8, i8))(i8[::1], *[f8[::1]] * 9))
 def forward(
     step: np.ndarray, tables_A: np.ndarray, Q: np.ndarray, reads: np.ndarray, m0: np.ndarray, P0: np.ndarray,
     precisions: np.ndarray, shifts: np.ndarray, stored: np.ndarray, scratch: np.ndarray,
@@ -92,7 +97,7 @@ def forward(
     return total, -1
 
 
-@compiled_once("void(CPointer(f8), CPointer(f8), CPointer(f8), CPointer(f8), CPointer(f8), i8)", inner=True)
+@compiled_once(void(PLACE, PLACE, PLACE, PLACE, PLACE, i8), inner=True)
 def back_in_time(A: Pointer, r: Pointer, N: Pointer, g: Pointer, T: Pointer, S: int) -> None:
     """``r = A'r`` and ``N = A'NA``, in place."""
     clear(g, S)
@@ -104,7 +109,7 @@ def back_in_time(A: Pointer, r: Pointer, N: Pointer, g: Pointer, T: Pointer, S: 
     symmetrise(N, S)  # the measurement takes (H'U)' for U'H: true of a symmetric N, and rounding would grow
 
 
-@compiled_once(f"void({', '.join(['CPointer(f8)'] * 6)}, i8, i8)", inner=True)
+@compiled_once(void(PLACE, PLACE, PLACE, PLACE, PLACE, PLACE, i8, i8), inner=True)
 def back_through_reading(
     N: Pointer, H: Pointer, L: Pointer, weight: Pointer, Y: Pointer, U: Pointer, D: int, S: int
 ) -> None:
@@ -116,11 +121,11 @@ def back_through_reading(
     add_turned(N, 1.0, U, H, S, D, S)
 
 
-CHAIN = "Tuple((i8, i8[::1], f8[::1], f8[::1]))"
+CHAIN = Tuple((i8, i8[::1], f8[::1], f8[::1]))
 """Type of: number of latents D, step of every row, table A, reads H."""
 
 
-@compiled_once(f"void(UniTuple(i8, 3), {CHAIN}{', f8[::1]' * 3}{', UniTuple(f8[::1], 2)' * 2}, f8[::1])")
+@compiled_once(void(UniTuple(i8, 3), CHAIN, *[f8[::1]] * 3, *[UniTuple(f8[::1], 2)] * 2, f8[::1]))
 def backward(
     span: tuple[int, int, int], chain: tuple[int, np.ndarray, np.ndarray, np.ndarray], precisions: np.ndarray,
     stored: np.ndarray, carry: np.ndarray, marginals: tuple[np.ndarray, np.ndarray],

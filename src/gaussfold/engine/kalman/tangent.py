@@ -13,6 +13,10 @@ takes both the adjoints and their tangents, as ``tangent - adjoint`` (see ``gp.m
 from __future__ import annotations
 
 import numpy as np
+from numba.core.types import float64 as f8
+from numba.core.types import int64 as i8
+from numba.core.types import void
+from numba.core.types.containers import UniTuple
 
 from gaussfold.engine.compiled import compiled_once
 from gaussfold.engine.kalman.algebra import (
@@ -30,14 +34,14 @@ from gaussfold.engine.kalman.algebra import (
     turned,
 )
 from gaussfold.engine.kalman.smoother import CHAIN, back_in_time, back_through_reading
-from gaussfold.engine.simd.lane_memory import offset as at
-from gaussfold.engine.simd.lane_memory import pointer
+from gaussfold.engine.simd.pointers import offset as at
+from gaussfold.engine.simd.pointers import pointer
 
 # Loops that begin like the smoother's, with the same names for the pieces of a chain and of scratch: pointers into one
 # block of memory, laid out after what each loop needs and at hand as locals, since every line uses them.
 
 
-@compiled_once(f"void({CHAIN}{', f8[::1]' * 5})")
+@compiled_once(void(CHAIN, *[f8[::1]] * 5))
 def tangent_forward(
     chain: tuple[int, np.ndarray, np.ndarray, np.ndarray], stored: np.ndarray, d_precisions: np.ndarray,
     d_shift: np.ndarray, tangents: np.ndarray, scratch: np.ndarray,
@@ -94,7 +98,7 @@ def tangent_forward(
         add_turned(at(moved, P), -1.0, U, at(store, cross), S, D, S)
 
 
-@compiled_once(f"void(UniTuple(i8, 3), {CHAIN}{', f8[::1]' * 3}, UniTuple(f8[::1], 2), f8[::1])")
+@compiled_once(void(UniTuple(i8, 3), CHAIN, *[f8[::1]] * 3, UniTuple(f8[::1], 2), f8[::1]))
 def tangent_backward(
     span: tuple[int, int, int], chain: tuple[int, np.ndarray, np.ndarray, np.ndarray], stored: np.ndarray,
     tangents: np.ndarray, carry: np.ndarray, bars: tuple[np.ndarray, np.ndarray], scratch: np.ndarray,

@@ -1,4 +1,4 @@
-"""Lanes from and to memory, given by arrays or by pointers to them; nothing is checked, so positions must be right.
+"""Lanes from and to memory, given by arrays or by pointers to them (``simd.pointers``): positions must be right.
 
 A cell is the pair (mean, variance) of one feature (``sparse.cells``, K = 1). ``..._last`` are for the end of a
 row that does not fill its lanes: positions behind ``last`` mean ``last``, so the lanes too many repeat the last
@@ -12,42 +12,13 @@ from collections.abc import Callable, Sequence
 from llvmlite import ir
 from numba.core import types
 from numba.core.types.containers import UniTuple
-from numba.core.types.misc import CPointer
-from numba.core.types.npytypes import Array
 from numba.extending import intrinsic
 
 from gaussfold.engine.simd.lanes import DOUBLE, I32, I64, LanesType, call, indices_of
+from gaussfold.engine.simd.pointers import place
 from gaussfold.engine.simd.types import BaseContext, Context, Intrinsic, IRBuilder, Signature, Type, Value
 
 _PAIR = UniTuple(LanesType(4), 2)
-
-
-def data_of(context: BaseContext, builder: IRBuilder, kind: Type, array: Value) -> Value:
-    """Pointer to the first element."""
-    return array if isinstance(kind, CPointer) else context.make_array(kind)(context, builder, array).data
-
-
-@intrinsic
-def pointer(_typing: Context, array: Array) -> Intrinsic:
-    """Where an array's numbers are: one word to pass on instead of ten, and no references to count.
-
-    The array must be contiguous, and outlive it. ``pointer(a)[i]`` is element i of the flattened array.
-    """
-
-    def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
-        return data_of(context, builder, sig.args[0], args[0])
-
-    return CPointer(array.dtype)(array), codegen
-
-
-@intrinsic
-def offset(_typing: Context, start: Type, n: Type) -> Intrinsic:
-    """Return the pointer to element n."""
-
-    def codegen(_context: BaseContext, builder: IRBuilder, _sig: Signature, args: Sequence[Value]) -> Value:
-        return builder.gep(args[0], [args[1]])
-
-    return start(start, types.int64), codegen
 
 
 def _read(builder: IRBuilder, pointer: Value, width: int) -> Value:
@@ -72,7 +43,7 @@ def _bytes(element: ir.Type) -> int:
 def _load(width: int) -> Callable[[Context, Type, Type], Intrinsic]:
     def typed(_typing: Context, array: Type, at: Type) -> Intrinsic:
         def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
-            return _read(builder, builder.gep(data_of(context, builder, sig.args[0], args[0]), [args[1]]), width)
+            return _read(builder, place(context, builder, sig.args[0], args[0], args[1], width), width)
 
         return LanesType(width)(array, types.int64), codegen
 
@@ -88,7 +59,7 @@ def load_like(_typing: Context, array: Type, at: Type, like: LanesType) -> Intri
     """As many lanes as another value has."""
 
     def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
-        return _read(builder, builder.gep(data_of(context, builder, sig.args[0], args[0]), [args[1]]), like.width)
+        return _read(builder, place(context, builder, sig.args[0], args[0], args[1], like.width), like.width)
 
     return like(array, types.int64, like), codegen
 
@@ -98,23 +69,24 @@ def store(_typing: Context, array: Type, at: Type, lanes: Type) -> Intrinsic:
     """Write lanes from position ``at`` on (counted in elements of the flat array)."""
 
     def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
-        _write(builder, builder.gep(data_of(context, builder, sig.args[0], args[0]), [args[1]]), args[2])
+        _write(builder, place(context, builder, sig.args[0], args[0], args[1], args[2].type.count), args[2])
         return context.get_dummy_value()
 
     return types.none(array, types.int64, lanes), codegen
 
 
-def _place(builder: IRBuilder, start: Value, lane: int, last: Value | None) -> Value:
-    place = builder.add(start, I64(lane))
-    return place if last is None else builder.select(builder.icmp_signed("<", place, last), place, last)
+def _not_behind(builder: IRBuilder, start: Value, lane: int, last: Value | None) -> Value:
+    """Position of a lane; ``last`` for those behind it."""
+    position = builder.add(start, I64(lane))
+    return position if last is None else builder.select(builder.icmp_signed("<", position, last), position, last)
 
 
-def _collect(builder: IRBuilder, data: Value, places: Sequence[Value]) -> Value:
+def _collect(context: BaseContext, builder: IRBuilder, kind: Type, array: Value, positions: Sequence[Value]) -> Value:
     """Load one element after the other into lanes, as doubles."""
-    lanes = ir.Constant(ir.VectorType(DOUBLE, len(places)), ir.Undefined)
-    for lane, place in enumerate(places):
-        value = builder.load(builder.gep(data, [place]))
-        value = value if data.type.pointee == DOUBLE else builder.fpext(value, DOUBLE)
+    lanes = ir.Constant(ir.VectorType(DOUBLE, len(positions)), ir.Undefined)
+    for lane, position in enumerate(positions):
+        value = builder.load(place(context, builder, kind, array, position))
+        value = value if value.type == DOUBLE else builder.fpext(value, DOUBLE)
         lanes = builder.insert_element(lanes, value, I32(lane))
     return lanes
 
@@ -124,10 +96,15 @@ def load4_last(_typing: Context, array: Type, at: Type, last: Type) -> Intrinsic
     """As ``load4``; lanes behind ``last`` repeat it."""
 
     def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
-        data = data_of(context, builder, sig.args[0], args[0])
-        return _collect(builder, data, [_place(builder, args[1], lane, args[2]) for lane in range(4)])
+        positions = [_not_behind(builder, args[1], lane, args[2]) for lane in range(4)]
+        return _collect(context, builder, sig.args[0], args[0], positions)
 
     return LanesType(4)(array, types.int64, types.int64), codegen
+
+
+def _position(context: BaseContext, builder: IRBuilder, kind: Type, places: Value, at: Value, lane: int) -> Value:
+    """``places[at + lane]``."""
+    return builder.load(place(context, builder, kind, places, builder.add(at, I64(lane))))
 
 
 @intrinsic
@@ -135,9 +112,8 @@ def pick8(_typing: Context, array: Type, places: Type, at: Type) -> Intrinsic:
     """``array[places[at:at + 8]]``."""
 
     def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
-        data = data_of(context, builder, sig.args[0], args[0])
-        found = [builder.load(builder.gep(args[1], [builder.add(args[2], I64(lane))])) for lane in range(8)]
-        return _collect(builder, data, found)
+        found = [_position(context, builder, sig.args[1], args[1], args[2], lane) for lane in range(8)]
+        return _collect(context, builder, sig.args[0], args[0], found)
 
     return LanesType(8)(array, places, types.int64), codegen
 
@@ -146,11 +122,10 @@ def _cell(
     context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value], lane: int, last: Value | None
 ) -> Value:
     """Pointer to the cell that ``indices[at + lane]`` names."""
-    cells = data_of(context, builder, sig.args[0], args[0])
-    place = _place(builder, args[2], lane, last)
-    index = builder.load(builder.gep(data_of(context, builder, sig.args[1], args[1]), [place]))
+    position = _not_behind(builder, args[2], lane, last)
+    index = builder.load(place(context, builder, sig.args[1], args[1], position))
     index = index if index.type.width == 64 else builder.zext(index, I64)
-    return builder.gep(cells, [builder.shl(index, I64(1))])
+    return place(context, builder, sig.args[0], args[0], builder.shl(index, I64(1)), 2)
 
 
 def _gather(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
@@ -206,9 +181,9 @@ def scatter8_at(
 
     def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
         for lane in range(8):
-            place = builder.load(builder.gep(args[2], [builder.add(args[3], I64(lane))]))
+            position = _position(context, builder, sig.args[2], args[2], args[3], lane)
             pair = builder.shuffle_vector(args[4], args[5], indices_of((lane, 8 + lane)))
-            _write(builder, _cell(context, builder, sig, (args[0], args[1], place), 0, None), pair)
+            _write(builder, _cell(context, builder, sig, (args[0], args[1], position), 0, None), pair)
         return context.get_dummy_value()
 
     return types.none(cells, indices, places, types.int64, mean, variance), codegen
@@ -216,12 +191,12 @@ def scatter8_at(
 
 @intrinsic
 def prefetch(_typing: Context, array: Type, at: Type) -> Intrinsic:
-    """Ask for the cache line of element ``at``, to write it soon; any address is allowed."""
+    """Ask for the cache line of element ``at``, to write it soon."""
 
     def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
-        data = data_of(context, builder, sig.args[0], args[0])
-        pointer = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(8).as_pointer())
-        call(builder, "llvm.prefetch.p0i8", [pointer, I32(1), I32(3), I32(1)], ir.VoidType())
+        address = place(context, builder, sig.args[0], args[0], args[1])
+        line = builder.bitcast(address, ir.IntType(8).as_pointer())
+        call(builder, "llvm.prefetch.p0i8", [line, I32(1), I32(3), I32(1)], ir.VoidType())
         return context.get_dummy_value()
 
     return types.none(array, types.int64), codegen

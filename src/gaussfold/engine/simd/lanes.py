@@ -42,16 +42,14 @@ class MaskType(types.Type):
         super().__init__(name=f"mask{width}")
 
 
-@register_default(LanesType)
-class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]  # Numba has no types
-    def __init__(self, manager: DataModelManager, kind: LanesType) -> None:
-        super().__init__(manager, kind, ir.VectorType(DOUBLE, kind.width))
+class _VectorModel(models.PrimitiveModel):  # type: ignore[misc]  # Numba has no types
+    def __init__(self, manager: DataModelManager, kind: LanesType | MaskType) -> None:
+        element = DOUBLE if isinstance(kind, LanesType) else I1
+        super().__init__(manager, kind, ir.VectorType(element, kind.width))
 
 
-@register_default(MaskType)
-class _MaskModel(models.PrimitiveModel):  # type: ignore[misc]  # as above
-    def __init__(self, manager: DataModelManager, kind: MaskType) -> None:
-        super().__init__(manager, kind, ir.VectorType(I1, kind.width))
+register_default(LanesType)(_VectorModel)
+register_default(MaskType)(_VectorModel)
 
 
 def indices_of(lanes: Sequence[int]) -> ir.Constant:

@@ -22,7 +22,7 @@ LaneMask: TypeAlias = bool
 """A truth value per lane (``lanes.MaskType``), as a comparison of lanes gives; ``bits_of`` makes it an integer."""
 
 Pointer: TypeAlias = np.ndarray
-"""Where the numbers of an array begin (``lane_memory.pointer``): used as the flattened array is, except that it has no
+"""Where the numbers of an array begin (``pointers.pointer``): used as the flattened array is, except that it has no
 size and does not keep the array alive. Whoever makes one holds the array as long as the pointer is used."""
 
 Emit: TypeAlias = Callable[[BaseContext, IRBuilder, Signature, Sequence[Value]], Value]

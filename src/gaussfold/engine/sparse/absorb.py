@@ -13,7 +13,8 @@ from typing import TypeAlias
 import numpy as np
 
 from gaussfold.engine.compiled import compiled, compiled_inline
-from gaussfold.engine.simd.lane_memory import pointer, prefetch
+from gaussfold.engine.simd.lane_memory import prefetch
+from gaussfold.engine.simd.pointers import pointer
 from gaussfold.engine.sparse.cells import STILL, note, take
 from gaussfold.engine.sparse.visit_any import Form, visit_any
 from gaussfold.engine.sparse.visit_logit import visit_eight, visit_one
@@ -66,15 +67,39 @@ def absorb_logit(
 ) -> tuple[int, int]:
     """Visit the rows in order, K = 1 or 8, marginal logit. Returns the row that failed or -1, and the log's size.
 
-    ``far``: the cells do not fit into the caches.
+    ``far``: the cells do not fit into the caches. Here working memory is made and held while `_visit_rows` has pointers
+    into it; that must be another function's memory than its own (``simd.pointers``).
     """
+    most = (longest + 4) * cells.shape[2]
+    row = np.empty(longest + 4), np.empty(longest + 12, np.int64), np.empty(64)
+    components = np.empty(most), np.empty(most), np.empty(most), np.empty(most), np.empty(most)
+    return _visit_rows(
+        cells, time, log, (indptr, indices, data), (y, w), limits, far, (mean, variance), row, components
+    )
+
+
+@compiled
+def _visit_rows(
+    cells: np.ndarray,
+    time: Time,
+    log: Log,
+    rows: tuple[np.ndarray, ...],
+    labels: tuple[np.ndarray, ...],
+    limits: tuple[float, float],
+    far: bool,
+    marginals: tuple[np.ndarray, ...],
+    row: tuple[np.ndarray, ...],
+    components: tuple[np.ndarray, ...],
+) -> tuple[int, int]:
+    """The loop of `absorb_logit`, in working memory that it holds: ``row`` and ``components``."""
     seen, clock, kind, rate, prior = time
     log_cells, log_seen, log_at = log
+    indptr, indices, data = rows
+    (y, w), (mean, variance) = labels, marginals
     tiny, huge = limits
     k = cells.shape[2]
-    room = (longest + 4) * k
-    xs, hard, spare = np.empty(longest + 4), np.empty(longest + 12, np.int64), np.empty(64)
-    ms, vs, new_m, new_v, gains = np.empty(room), np.empty(room), np.empty(room), np.empty(room), np.empty(room)
+    xs, hard, spare = row
+    ms, vs, new_m, new_v, gains = components
     # Pointers, because calls with arrays count references to them.
     here, places, values, p_mean, p_variance = (
         pointer(cells), pointer(indices), pointer(data), pointer(mean), pointer(variance),

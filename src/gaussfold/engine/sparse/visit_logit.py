@@ -2,7 +2,7 @@
 
 K = 1: four features side by side. K = 8: the eight components of one feature side by side. A row is written back while
 it is computed, and put back as it was if a number left the range of what is stored. Arrays are given by pointers
-(``lane_memory.pointer``).
+(``pointers.pointer``).
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from gaussfold.engine.simd.lane_memory import (
     load4,
     load4_last,
     load8,
-    offset,
     pick8,
     scatter4,
     scatter4_last,
@@ -38,6 +37,7 @@ from gaussfold.engine.simd.lanes import (
     second_half,
     total,
 )
+from gaussfold.engine.simd.pointers import offset
 from gaussfold.engine.simd.types import Pointer
 from gaussfold.engine.sparse.cells import put
 from gaussfold.engine.sparse.logit_series import (

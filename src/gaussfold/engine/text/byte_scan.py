@@ -1,6 +1,6 @@
 """Many bytes at a time: unaligned loads, and where the delimiters stand.
 
-Buffers are arrays or pointers to them (``lane_memory.pointer``). Loads do not check bounds: a buffer must have
+Buffers are arrays or pointers to them (``pointers.pointer``). Loads take more bytes than are meant: a buffer must have
 `PADDING` bytes more than are looked at.
 """
 
@@ -14,7 +14,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from gaussfold.engine.compiled import compiled
-from gaussfold.engine.simd.lane_memory import data_of, pointer
+from gaussfold.engine.simd.pointers import place, pointer
 from gaussfold.engine.simd.types import BaseContext, Context, Intrinsic, IRBuilder, Pointer, Signature, Type, Value
 
 PADDING = 80
@@ -32,9 +32,8 @@ _NEWLINES = np.uint64(10 * 0x0101010101010101)
 def _load(bits: int, result: Type) -> Callable[[Context, Type, Type], Intrinsic]:
     def typed(_typing: Context, array: Type, at: Type) -> Intrinsic:
         def codegen(context: BaseContext, builder: IRBuilder, signature: Signature, args: Sequence[Value]) -> Value:
-            data = data_of(context, builder, signature.args[0], args[0])
-            pointer = builder.bitcast(builder.gep(data, [args[1]]), ir.IntType(bits).as_pointer())
-            return builder.load(pointer, align=1)
+            start = place(context, builder, signature.args[0], args[0], args[1], bits // 8)
+            return builder.load(builder.bitcast(start, ir.IntType(bits).as_pointer()), align=1)
 
         return result(array, types.int64), codegen
 
@@ -76,9 +75,9 @@ def token_ends(_typing: Context, buffer: Type, at: Type) -> Intrinsic:
     """Mark the bytes among the next 64 that end a Vowpal Wabbit token: blanks and control characters, ':' and '|'."""
 
     def codegen(context: BaseContext, builder: IRBuilder, signature: Signature, args: Sequence[Value]) -> Value:
-        data = data_of(context, builder, signature.args[0], args[0])
         block = ir.VectorType(ir.IntType(8), 64)
-        text = builder.load(builder.bitcast(builder.gep(data, [args[1]]), block.as_pointer()), align=1)
+        start = place(context, builder, signature.args[0], args[0], args[1], 64)
+        text = builder.load(builder.bitcast(start, block.as_pointer()), align=1)
 
         def all_of(byte: int) -> Value:
             return ir.Constant(block, [byte] * 64)
@@ -104,12 +103,12 @@ def find_token_ends(buffer: np.ndarray, start: int, stop: int, ends: np.ndarray)
         found = count_ones(marks)
         # Eight at a time, also where there are fewer: a branch after each would often be guessed wrong.
         for first in range(n, n + found, 8):
-            for place in range(first, first + 8):
-                out[place] = at + trailing_zeros(marks)
+            for nth in range(first, first + 8):
+                out[nth] = at + trailing_zeros(marks)
                 marks &= marks - np.uint64(1)
         n += found
-    for place in range(n, n + LOOK_AHEAD):
-        out[place] = stop
+    for nth in range(n, n + LOOK_AHEAD):
+        out[nth] = stop
 
 
 @compiled

@@ -16,8 +16,8 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from gaussfold.engine.compiled import compiled
-from gaussfold.engine.simd.lane_memory import data_of
 from gaussfold.engine.simd.lanes import I32, I64, spread
+from gaussfold.engine.simd.pointers import place
 from gaussfold.engine.simd.types import BaseContext, Context, Intrinsic, IRBuilder, Pointer, Signature, Type, Value
 from gaussfold.engine.text.byte_scan import LOOK_AHEAD, digits_value, load64, trailing_zeros
 from gaussfold.engine.text.murmur import murmur, murmur_short
@@ -61,10 +61,6 @@ def _repeated(byte: int) -> int:
     return int.from_bytes(bytes([byte]) * 8, "little")
 
 
-def _store(builder: IRBuilder, data: Value, value: Value, align: int) -> None:
-    builder.store(value, builder.bitcast(data, value.type.as_pointer()), align=align)
-
-
 @intrinsic
 def _take_eight(
     _typing: Context,
@@ -81,23 +77,22 @@ def _take_eight(
     """Hash the tokens that end at ``ends[t:t + 8]``; bits 0 to 7: which are numbers, bits 8 to 15: which end a line."""
 
     def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
-        text, ends, indices, data, raw = (data_of(context, builder, sig.args[i], args[i]) for i in (0, 1, 6, 7, 8))
+        def at(argument: int, position: Value, count: int) -> Value:
+            return place(context, builder, sig.args[argument], args[argument], position, count)
 
         def everywhere(number: int) -> Value:
             return ir.Constant(_WORDS, [number] * LOOK_AHEAD)
 
         # The token before the first one ended just before it.
         before, until = (
-            builder.load(builder.bitcast(builder.gep(ends, [place]), _HALVES.as_pointer()), align=4)
-            for place in (builder.sub(args[2], I64(1)), args[2])
+            builder.load(builder.bitcast(at(1, first, LOOK_AHEAD), _HALVES.as_pointer()), align=4)
+            for first in (builder.sub(args[2], I64(1)), args[2])
         )
         begins = builder.add(builder.zext(before, _WORDS), everywhere(1))
         word = ir.Constant(_WORDS, ir.Undefined)
         for lane in range(LOOK_AHEAD):
-            place = builder.gep(text, [builder.extract_element(begins, I32(lane))])
-            word = builder.insert_element(
-                word, builder.load(builder.bitcast(place, I64.as_pointer()), align=1), I32(lane)
-            )
+            start = builder.bitcast(at(0, builder.extract_element(begins, I32(lane)), 8), I64.as_pointer())
+            word = builder.insert_element(word, builder.load(start, align=1), I32(lane))
         length = builder.sub(builder.zext(until, _WORDS), begins)
         fits = builder.icmp_unsigned("<", builder.sub(length, everywhere(1)), everywhere(LONGEST))
         bits = builder.select(fits, builder.shl(length, everywhere(3)), everywhere(8))
@@ -114,9 +109,11 @@ def _take_eight(
         low = builder.mul(builder.and_(builder.lshr(x, everywhere(16)), every_fourth), everywhere(0x0000271000000001))
         number = builder.trunc(builder.lshr(builder.add(high, low), everywhere(32)), _HALVES)
         hashes = builder.add(number, spread(builder, args[3], LOOK_AHEAD))
-        _store(builder, builder.gep(raw, [I64(0)]), hashes, 4)
-        _store(builder, builder.gep(indices, [I64(0)]), builder.and_(hashes, spread(builder, args[4], LOOK_AHEAD)), 4)
-        _store(builder, builder.gep(data, [I64(0)]), spread(builder, args[5], LOOK_AHEAD), 8)
+        slots = builder.and_(hashes, spread(builder, args[4], LOOK_AHEAD))
+        values = spread(builder, args[5], LOOK_AHEAD)
+        for argument, row, align in ((8, hashes, 4), (6, slots, 4), (7, values, 8)):
+            start = builder.bitcast(at(argument, I64(0), LOOK_AHEAD), row.type.as_pointer())
+            builder.store(row, start, align=align)
         good, closed = (
             builder.zext(builder.bitcast(found, ir.IntType(LOOK_AHEAD)), I64)
             for found in (builder.and_(builder.and_(fits, ends_well), digits), closes)

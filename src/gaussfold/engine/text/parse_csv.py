@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gaussfold.engine.compiled import compiled
-from gaussfold.engine.simd.lane_memory import pointer
+from gaussfold.engine.simd.pointers import pointer
 from gaussfold.engine.simd.types import Pointer
 from gaussfold.engine.text import expected
 from gaussfold.engine.text.byte_scan import line_end

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gaussfold.engine.compiled import compiled
-from gaussfold.engine.simd.lane_memory import pointer
+from gaussfold.engine.simd.pointers import pointer
 from gaussfold.engine.simd.types import Pointer
 from gaussfold.engine.text import expected
 from gaussfold.engine.text.byte_scan import line_end, skip_blanks

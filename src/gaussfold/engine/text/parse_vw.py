@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gaussfold.engine.compiled import compiled
-from gaussfold.engine.simd.lane_memory import offset, pointer
+from gaussfold.engine.simd.pointers import offset, pointer
 from gaussfold.engine.simd.types import Pointer
 from gaussfold.engine.text import expected
 from gaussfold.engine.text.byte_scan import find_token_ends, line_end, skip_blanks

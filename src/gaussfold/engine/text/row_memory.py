@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gaussfold.engine.compiled import compiled_inline
-from gaussfold.engine.simd.lane_memory import pointer
+from gaussfold.engine.simd.pointers import pointer
 from gaussfold.engine.simd.types import Pointer
 
 ANY, FIRST_BYTE, NAME_HASH = 0, 1, 2  # how a side of an interaction names its namespaces
