@@ -23,11 +23,22 @@ from gaussfold.protocols import Belief, Likelihood
 from gaussfold.rows import dense_rows
 from gaussfold.rules.at import At
 from gaussfold.rules.catalogue import AnyRule
+from gaussfold.schema import Part, equal
+from gaussfold.schema import check as check_parts
 from gaussfold.sweeping import sweep
 from gaussfold.trace import Trace
 from gaussfold.types import Array, ArrayLike
 
 PAGE = 32
+HEAD = (Part("rows", (1,), "whole", low=1), Part("sizes", ("pages",), "whole", low=1, high=PAGE))
+"""What a model file holds of it."""
+KEPT = (
+    Part("X", ("n", "d"), "double"),
+    Part("y", ("n",), "double", gaps=True),
+    Part("weight", ("n",), "double", low=0.0),
+    Part("sites", (5, "n"), "double", free=True),
+)
+"""And of the rows, once there are any."""
 
 
 class _Page(NamedTuple):
@@ -136,6 +147,11 @@ class Lookback:
     @classmethod
     def from_state(cls, arrays: dict[str, np.ndarray]) -> Lookback:
         """The memory of :meth:`state`, bit for bit."""
+        sizes = check_parts(arrays, HEAD)
+        if sizes["pages"]:
+            count = int(arrays["sizes"].sum())
+            equal("sizes", count, check_parts(arrays, KEPT, sizes)["n"], "so many rows are kept")
+            check_parts({"sites": arrays["sites"][3:]}, (Part("sites", (2, "n"), "double"),))
         pages, stop = [], 0
         for size in arrays["sizes"]:
             start, stop = stop, stop + int(size)

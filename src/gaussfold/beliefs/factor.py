@@ -9,7 +9,7 @@ from typing import Self, final
 import numpy as np
 from numpy.typing import DTypeLike
 
-from gaussfold import checks
+from gaussfold import checks, schema
 from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.beliefs.lowrank import options as lowrank_options
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
@@ -17,6 +17,13 @@ from gaussfold.engine.lowrank.products import gram
 from gaussfold.factors.woodbury import Precision
 from gaussfold.rows import as_matrix, as_rows, is_sparse
 from gaussfold.types import Array, ArrayLike, Moments
+
+PARTS = (
+    schema.Part("mean", ("d",)),
+    schema.Part("F", ("d", "p")),
+    schema.Part("psi", ("d",), positive=True),
+)
+"""What a model file holds of it."""
 
 
 @final
@@ -227,7 +234,7 @@ class FactorGaussian:
 
     def copy(self) -> Self:
         """An independent copy."""
-        return type(self).from_state(self.state())
+        return self._of(self.state())
 
     def state(self) -> dict[str, np.ndarray]:
         """Named arrays that hold everything; see :meth:`from_state`."""
@@ -236,6 +243,12 @@ class FactorGaussian:
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Self:
         """The belief of :meth:`state`, bit for bit."""
+        sizes = schema.check(state, PARTS)
+        lowrank_options.check_rank(sizes["p"], sizes["d"], fewest=0)
+        return cls._of(state)
+
+    @classmethod
+    def _of(cls, state: dict[str, np.ndarray]) -> Self:
         self = cls.__new__(cls)
         self._mean, self._F, self._psi = (state[name].copy() for name in ("mean", "F", "psi"))
         self._view = None

@@ -8,10 +8,12 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from gaussfold import schema
 from gaussfold.beliefs.diagonal.base import DiagonalBelief
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.beliefs.diagonal.state import mix_moments
+from gaussfold.checks import whole
 from gaussfold.cli.progressive_loss import LEARNED, LOSS, POSITIVE, SEEN, WEIGHT, add_losses
 from gaussfold.cli.sampling import sampled_latent
 from gaussfold.cli.setting import Setting
@@ -23,6 +25,15 @@ from gaussfold.folding import fold, recipe_of
 from gaussfold.rows import Rows
 from gaussfold.trace import RowError, Trace
 from gaussfold.types import Array, Moments
+
+PARTS = (schema.Part("totals", (6,), "double", free=True),)
+"""What a model file holds beside the belief."""
+NAMES = (
+    schema.Part("names.slots", ("names",), "whole", low=0, high="width"),
+    schema.Part("names.sizes", ("names",), "whole", low=0, high=2.0**31),
+    schema.Part("names.text", ("bytes",), "bytes"),
+)
+"""And if it keeps the names of features."""
 
 
 class Prediction(NamedTuple):
@@ -197,19 +208,27 @@ class StreamModel:
     def from_store(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         """Undo `state` and `store_header`."""
         kind: Any = {"DiagonalGaussian": DiagonalGaussian, "DiagonalMixture": DiagonalMixture}[header["belief"]]
-        belief = kind.from_state(
-            {name.removeprefix("belief."): array for name, array in arrays.items() if name.startswith("belief.")},
-            copy=False,
-        )
+        belief = kind.from_state(schema.part_of(arrays, "belief."), copy=False)
+        setting, reading = Setting.from_json(header["setting"]), Reading.from_json(header["reading"])
+        schema.check(arrays, PARTS)
+        schema.equal("belief.dim", belief.dim, reading.width, f"the slots of {reading.bits} bits")
+        prior: DiagonalBelief = setting.prior(1)
+        schema.equal("belief", type(belief), type(prior), f"as prior_std={setting.prior_std!r} says")
+        schema.equal("belief.log_weights", belief.log_weights.size, prior.log_weights.size, "one for each prior")
+        schema.equal("belief.cells", belief.dtype, prior.dtype, "as the setting says")
+        for name, value in header["run"].items():
+            whole(f"run {name}", value, least=0)
         names = None
-        if "names.slots" in arrays:
+        if schema.together(arrays, [part.name for part in NAMES]):
+            sizes = schema.check(arrays, NAMES, {"width": reading.width})
+            schema.equal("names.sizes", int(arrays["names.sizes"].sum()), sizes["bytes"], "as long as the text is")
             ends = np.cumsum(arrays["names.sizes"]).tolist()
             text = arrays["names.text"].tobytes()
             pieces = [text[a:b].decode() for a, b in zip([0, *ends[:-1]], ends, strict=True)] if ends else []
             names = dict(zip(arrays["names.slots"].tolist(), pieces, strict=True))
         return cls(
-            Setting.from_json(header["setting"]),
-            Reading.from_json(header["reading"]),
+            setting,
+            reading,
             belief,
             arrays["totals"],
             header["run"],

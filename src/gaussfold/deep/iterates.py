@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gaussfold import schema
 from gaussfold.beliefs.factor import FactorGaussian
 from gaussfold.beliefs.lowrank.options import check_rank
 from gaussfold.checks import positive, whole
@@ -243,6 +244,7 @@ class SGDIterates(Method):
 
     def recollect(self, arrays: Arrays) -> None:
         """The collector of a file."""
+        schema.check(arrays, (schema.Part("taken", (), "whole", low=0),))
         self._taken = int(arrays["taken"])
         self._collector = self.collector(self._taken, arrays)
 

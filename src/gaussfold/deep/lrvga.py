@@ -11,9 +11,9 @@ from typing import NoReturn, Self
 import jax
 import numpy as np
 
-from gaussfold import store
+from gaussfold import schema, store
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
-from gaussfold.checks import refuse, whole
+from gaussfold.checks import one_of, refuse, whole
 from gaussfold.deep import likelihoods
 from gaussfold.deep.extragradient import SCHEMES, Block, Task, scheme_name, step
 from gaussfold.deep.families import Likelihood
@@ -25,6 +25,13 @@ from gaussfold.deep.types import Apply, Arrays, Document, Tree
 from gaussfold.factors.woodbury import Precision
 from gaussfold.rules import Extragradient, Prior
 from gaussfold.types import Array, ArrayLike
+
+PARTS = (
+    schema.Part("steps", (), "whole", low=0),
+    schema.Part("loss", (2,), "double", free=True),
+    schema.Part("waiting_weight", ("waiting",), "double", low=0.0, optional=True),
+)
+"""What a model file holds beside the belief and the rows that wait."""
 
 
 class LRVGA:
@@ -207,14 +214,18 @@ class LRVGA:
         """The model of a file, without its ``apply``."""
         self = cls.__new__(cls)
         self.apply = _missing
-        self.n_samples, self.block_size = header["n_samples"], header["block_size"]
-        self.scheme, self.seed = header["scheme"], header["seed"]
+        self.n_samples = whole("n_samples", header["n_samples"])
+        self.block_size = whole("block_size", header["block_size"])
+        self.scheme, self.seed = one_of("scheme", header["scheme"], SCHEMES), whole("seed", header["seed"], least=0)
         self.likelihood = likelihoods.from_config(header["likelihood"])
         self.layout = layout_from(header["layout"])
         self._start()
         self._belief = LowRankGaussian.from_state(arrays)
+        schema.equal("mean", self._belief.dim, self.layout.dim, "one parameter for each entry of the leaves")
+        schema.check(arrays, PARTS)
         self._steps, self._loss = int(arrays["steps"]), arrays["loss"]
-        if "waiting_x" in arrays:
+        if schema.together(arrays, ("waiting_x", "waiting_y", "waiting_weight")):
+            _check_waiting(arrays)
             self._waiting = arrays["waiting_x"], arrays["waiting_y"], arrays["waiting_weight"]
         return self
 
@@ -267,6 +278,16 @@ class LRVGA:
         """Ensemble sampling, lrvga Prop. 1."""
         size, factors = (self.n_samples, mean.size), (self.n_samples, len(precision.gram))
         return mean + precision.ensemble(rng.standard_normal(size), rng.standard_normal(factors))
+
+
+def _check_waiting(arrays: Arrays) -> None:
+    """Refuse rows of a model file that do not belong together; their shape is the network's affair."""
+    count = arrays["waiting_weight"].size
+    for name in ("waiting_x", "waiting_y"):
+        array = arrays[name]
+        schema.equal(name, array.shape[:1], (count,), "one row for each weight")
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            schema.refuse(name, "NaN or infinity", "finite numbers are needed")
 
 
 def _checked_weight(sample_weight: ArrayLike | None, rows: int) -> Array:

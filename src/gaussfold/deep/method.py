@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from gaussfold import store
+from gaussfold import schema, store
 from gaussfold.checks import positive, whole
 from gaussfold.deep import batches, training
 from gaussfold.deep.likelihoods import LogLikelihood, function, likelihood_in
@@ -273,6 +273,7 @@ class Method(ABC):
                 raise ValueError(msg)
         arrays = self.upgraded(found.arrays, found.settings.get("version", 1))
         self._state = filled(jax.eval_shape(lambda: training.start(self.initial())), arrays)
+        schema.check(found.arrays, (schema.Part("losses", ("steps",), "double", free=True),))
         self._losses = [found.arrays["losses"]]
         self.recollect(found.arrays)
         return self

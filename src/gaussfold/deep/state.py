@@ -36,7 +36,11 @@ class TrainingState:
     @classmethod
     def from_store(cls, header: Document, arrays: Arrays) -> Self:
         """The training of a file."""
-        return cls(header["method"], header["settings"], layout_from(header), arrays)
+        method, settings = header["method"], header["settings"]
+        if not isinstance(method, str) or not isinstance(settings, dict):
+            msg = f"method, settings: {method!r} and {settings!r:.60}; a string and an object are needed"
+            raise ValueError(msg)  # noqa: TRY004 - a bad value in a file, not a bad argument
+        return cls(method, settings, layout_from(header), arrays)
 
 
 def named_arrays(state: Tree) -> Arrays:

@@ -7,6 +7,7 @@ from typing import ClassVar, TypedDict, Unpack
 
 import numpy as np
 
+from gaussfold import schema
 from gaussfold.beliefs.factor import FactorGaussian
 from gaussfold.deep.iterates import SGDIterates
 from gaussfold.deep.posterior import MultiPosterior
@@ -48,6 +49,14 @@ class Length(TypedDict, total=False):
     progress: bool | None
 
 
+PARTS = (
+    schema.Part("swa", ("d",), "double"),
+    schema.Part("spread", ("d",), "double", low=0.0),
+    schema.Part("deviations", ("rank", "d"), "double"),
+)
+"""What a saved training holds of the samples."""
+
+
 class Deviations:
     """Mean, squares and the latest deviations of samples: (3.1)-(3.4)."""
 
@@ -60,6 +69,7 @@ class Deviations:
 
     def fill(self, count: int, arrays: Arrays) -> None:
         """Undo :meth:`arrays`."""
+        schema.check(arrays, PARTS, {"d": self._layout.dim, "rank": self.needed})
         self._count = count
         self._mean, self._spread = arrays["swa"].copy(), arrays["spread"].copy()
         self._deviations = arrays["deviations"].copy()

@@ -11,8 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from gaussfold.checks import one_of, whole
 from gaussfold.deep.types import Document, Tree
 from gaussfold.types import ArrayLike
+
+FLOATS = ("float64", "float32", "float16", "bfloat16")
+"""What a leaf may be made of."""
+MOST = 2**40
+"""Entries along an axis that a model file may claim."""
 
 
 @dataclass(frozen=True)
@@ -138,9 +144,26 @@ def layout_of(params: Tree, argument: str = "params") -> Layout:
 
 def layout_from(document: Document) -> Layout:
     """Undo :meth:`Layout.describe`; of a tree with classes of its own only names and shapes are known."""
-    leaves = tuple(Leaf(name, tuple(shape), dtype) for name, shape, dtype in document["leaves"])
+    leaves = tuple(_leaf(*described) for described in document["leaves"])
+    if not sum(leaf.size for leaf in leaves):
+        msg = "leaves: they hold no numbers; at least one is needed"
+        raise ValueError(msg)
     structure = document.get("structure")
-    return Layout(None if structure is None else jax.tree.structure(_decode(structure)), leaves)
+    if structure is None:
+        return Layout(None, leaves)
+    tree = _decode(structure)
+    if jax.tree.leaves(tree) != list(range(len(leaves))):
+        msg = f"structure: its leaves are not 0 to {len(leaves) - 1} in order, as 'leaves' counts them"
+        raise ValueError(msg)
+    return Layout(jax.tree.structure(tree), leaves)
+
+
+def _leaf(name: object, shape: object, dtype: object) -> Leaf:
+    if not isinstance(name, str) or not isinstance(shape, list):
+        msg = f"leaves: {name!r} of shape {shape!r}; a string and a list are needed"
+        raise ValueError(msg)  # noqa: TRY004 - a bad value in a file, not a bad argument
+    kind = one_of("dtype", dtype, FLOATS, owner=f"leaf {name}")
+    return Leaf(name, tuple(whole("shape", size, least=0, most=MOST, owner=f"leaf {name}") for size in shape), kind)
 
 
 def _leaves(params: Tree, argument: str) -> tuple[Leaf, ...]:

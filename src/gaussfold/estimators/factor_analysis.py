@@ -10,9 +10,11 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
+from gaussfold import checks, schema
 from gaussfold.estimators.factor_streams import FactorParameters, new_stream
 from gaussfold.estimators.frames import names_of
 from gaussfold.estimators.parameters import RandomState, keep
+from gaussfold.estimators.storage import decode_names
 from gaussfold.factors.model import FactorStream, posterior
 from gaussfold.registry import decode, encode
 from gaussfold.store.codecs import decode_rng, encode_rng
@@ -205,12 +207,18 @@ class StreamingFactorAnalysis(FactorParameters, ClassNamePrefixFeaturesOutMixin,
         for name in ("start", "start_noise"):
             values[name] = arrays.get(f"parameter.{name}")
         self = cls(**values)
-        self.n_features_in_ = header["n_features"]
+        self.n_features_in_ = checks.whole("n_features", header["n_features"])
         if header["feature_names"] is not None:
-            self.feature_names_in_ = np.array(header["feature_names"], dtype=object)
-        state = {name.removeprefix("stream."): array for name, array in arrays.items() if name.startswith("stream.")}
-        self._stream = new_stream(self, self.n_features_in_, state["F"])
-        self._stream.restore(state)
+            self.feature_names_in_ = decode_names(header["feature_names"], self.n_features_in_)
+        state = schema.part_of(arrays, "stream.")
+        shape = (self.n_features_in_, self.n_components)  # before room of that size is made
+        schema.equal("stream.F", state["F"].shape, shape, "features and components")
+        stream = new_stream(self, self.n_features_in_, state["F"])
+        stream.check(state)
+        for name in stream.state():
+            schema.equal(f"stream.{name}", name in state, True, f"method={self.method!r} has it")
+        stream.restore(state)
+        self._stream = stream
         return self
 
     @property

@@ -7,6 +7,7 @@ from typing import TypedDict
 import numpy as np
 
 from gaussfold import checks
+from gaussfold.beliefs.lowrank.options import MOST_LOOPS
 from gaussfold.estimators import settings
 from gaussfold.estimators.parameters import RandomState
 from gaussfold.factors.gradient import OPTIMIZERS, GradientAscent
@@ -85,7 +86,7 @@ def _recursive(parameters: FactorParameters, dim: int, rank: int, noise: Array |
         dim,
         rank,
         projection=parameters.projection,
-        inner_loops=checks.whole("inner_loops", parameters.inner_loops),
+        inner_loops=checks.whole("inner_loops", parameters.inner_loops, most=MOST_LOOPS),
         block_size=parameters.block_size or 32,
         start_psi=noise,
         **shared,

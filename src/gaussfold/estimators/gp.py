@@ -12,9 +12,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from gaussfold import schema
+from gaussfold.checks import number, positive, whole
 from gaussfold.estimators.documented import documented
 from gaussfold.estimators.frames import names_of
 from gaussfold.estimators.parameters import keep
+from gaussfold.estimators.storage import count_of, decode_names
 from gaussfold.gp import Covariance, GaussianProcess, Matern32
 from gaussfold.likelihoods import Bernoulli, Gaussian, StudentT
 from gaussfold.likelihoods.links import Name as Link
@@ -111,14 +114,15 @@ class _GPEstimator(BaseEstimator):
         if "parameter.inducing" in arrays:
             values["inducing"] = arrays["parameter.inducing"]
         self = cls(**values, random_state=decode_rng(described["random_state"]))
-        self.n_features_in_ = described["n_features"]
+        self.n_features_in_ = whole("n_features", described["n_features"])
         if "feature_names" in described:
-            self.feature_names_in_ = np.array(described["feature_names"], dtype=object)
+            self.feature_names_in_ = decode_names(described["feature_names"], self.n_features_in_)
         self._models = []
         for i, header in enumerate(described["models"]):
-            prefix = f"gp{i}."
-            mine = {k.removeprefix(prefix): a for k, a in arrays.items() if k.startswith(prefix)}
-            self._models.append(GaussianProcess.from_store(header, mine))
+            model = GaussianProcess.from_store(header, schema.part_of(arrays, f"gp{i}."))
+            schema.equal(f"gp{i}.X", model.X_.shape[1], self.n_features_in_, "one column for each feature")
+            self._models.append(model)
+        schema.equal("models", len(self._models), count_of(described), "for two classes 1, else one each")
         self._restore(described)
         self._count()
         return self
@@ -300,4 +304,5 @@ class GPRegressor(RegressorMixin, _GPEstimator):
         return {"scaling": [self._offset, self._scale]}
 
     def _restore(self, described: dict[str, Any]) -> None:
-        self._offset, self._scale = described["scaling"]
+        offset, scale = described["scaling"]
+        self._offset, self._scale = number("scaling", offset), positive("scaling", scale)

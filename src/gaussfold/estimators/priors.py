@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -12,6 +13,7 @@ from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
+from gaussfold.schema import equal
 from gaussfold.types import Array, ArrayLike
 
 AnyBelief: TypeAlias = DenseGaussian | LowRankGaussian | DiagonalGaussian | DiagonalMixture
@@ -44,6 +46,13 @@ class Prior:
     """Factors of a low-rank belief."""
     block_size: int | None = None
     """Rows per projection of a low-rank belief."""
+
+    def check_kind(self, beliefs: Sequence[AnyBelief]) -> None:
+        """Refuse beliefs, of a model file, that do not have this form."""
+        spread = DiagonalMixture if isinstance(self.std, str) else DiagonalGaussian
+        needed = {"full": DenseGaussian, "lowrank": LowRankGaussian, "diagonal": spread}[self.covariance]
+        for belief in beliefs:
+            equal("belief", type(belief).__name__, needed.__name__, f"as covariance={self.covariance!r} says")
 
     def belief(self) -> AnyBelief:
         """A new belief that has seen nothing."""

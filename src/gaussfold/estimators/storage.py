@@ -13,17 +13,24 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from gaussfold import registry
+from gaussfold import registry, schema
+from gaussfold.checks import not_negative, whole
 from gaussfold.estimators.noise import NoiseBelief
+from gaussfold.estimators.parameters import StreamingParameters
 from gaussfold.estimators.priors import AnyBelief, restore_belief
 from gaussfold.lookback import Lookback
-from gaussfold.store.codecs import decode_labels, decode_rng, encode_labels, encode_rng
+from gaussfold.store.codecs import decode_generator, decode_labels, decode_rng, encode_labels, encode_rng
 from gaussfold.types import ArrayLike
 
 Model = TypeVar("Model")
 
 OPTIONS = ("rule", "at", "coupling")
 """Parameters that may be objects; each is called as its kind in the registry is."""
+PARTS = (
+    schema.Part("progress", (3,), "double", free=True),
+    schema.Part("noise", (4,), "double", positive=True, optional=True),
+)
+"""What a model file holds beside beliefs, rows that are kept, and parameters."""
 
 
 class Learned(NamedTuple):
@@ -86,34 +93,64 @@ def blank(cls: Callable[..., Model], described: Mapping[str, Any], arrays: Mappi
     """The estimator of a file before it had learned: its parameters, names and classes."""
     values = dict(described["parameters"])
     values |= {name: registry.decode(values[name], name) for name in OPTIONS}
-    values |= part(arrays, "parameter.")
+    values |= schema.part_of(arrays, "parameter.")
     model: Any = cls(**values, random_state=decode_rng(described["random_state"]))
-    model.n_features_in_ = described["n_features"]
+    model.n_features_in_ = whole("n_features", described["n_features"])
     if "feature_names" in described:
-        model.feature_names_in_ = np.array(described["feature_names"], dtype=object)
+        model.feature_names_in_ = decode_names(described["feature_names"], model.n_features_in_)
     if "classes" in described:
         model.classes_ = decode_labels(described["classes"])
     found: Model = model
     return found
 
 
+def restored_beliefs(
+    model: StreamingParameters, described: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
+) -> list[AnyBelief]:
+    """The beliefs of a file, as many and as wide as its header says."""
+    schema.equal("n_beliefs", described["n_beliefs"], count_of(described), "for two classes 1, else one each")
+    beliefs = [restore_belief(schema.part_of(arrays, f"belief{i}.")) for i in range(described["n_beliefs"])]
+    dim = described["n_features"] + bool(model.fit_intercept)
+    for i, belief in enumerate(beliefs):
+        schema.equal(f"belief{i}", belief.dim, dim, "one parameter for each feature and one for the intercept")
+        if f"lookback{i}.X" in arrays:
+            schema.equal(f"lookback{i}.X", arrays[f"lookback{i}.X"].shape[-1], dim, "one column for each parameter")
+    return beliefs
+
+
 def learned(
-    described: Mapping[str, Any], arrays: Mapping[str, np.ndarray], given: dict[str, ArrayLike], *, looks_back: bool
+    described: Mapping[str, Any],
+    arrays: Mapping[str, np.ndarray],
+    given: dict[str, ArrayLike],
+    beliefs: list[AnyBelief],
+    *,
+    looks_back: bool,
 ) -> Learned:
     """Undo `state` and `header`; ``given`` are the parameters."""
-    beliefs = range(described["n_beliefs"])
+    schema.check(arrays, PARTS)
     count, *loss = arrays["progress"].tolist()
+    not_negative("progress", count)
     return Learned(
         parameters=given,
-        beliefs=[restore_belief(part(arrays, f"belief{i}.")) for i in beliefs],
-        lookbacks=[Lookback.from_state(part(arrays, f"lookback{i}.")) for i in beliefs if looks_back],
+        beliefs=beliefs,
+        lookbacks=[
+            Lookback.from_state(schema.part_of(arrays, f"lookback{i}.")) for i in range(len(beliefs)) if looks_back
+        ],
         noise=NoiseBelief(*arrays["noise"].tolist()) if "noise" in arrays else None,
-        rng=decode_rng(described["rng"]),
+        rng=decode_generator(described["rng"]),
         loss=(loss[0], loss[1]),
         n_observations=int(count),
     )
 
 
-def part(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
-    """The arrays whose names begin so, without that beginning."""
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+def count_of(described: Mapping[str, Any]) -> int:
+    """How many beliefs or processes a model has: one, or one for each of more than two classes."""
+    classes = len(described["classes"]["values"]) if "classes" in described else 2
+    return 1 if classes == 2 else classes
+
+
+def decode_names(names: object, count: int) -> np.ndarray:
+    """Names of the columns, one for each."""
+    if not isinstance(names, list) or len(names) != count or not all(isinstance(name, str) for name in names):
+        schema.refuse("feature_names", f"{names!r:.60}", f"a list of {count} strings is needed, one for each feature")
+    return np.array(names, dtype=object)

@@ -200,9 +200,11 @@ class StreamingEstimator(Readout):
     def from_store(cls, header: dict[str, object], arrays: dict[str, np.ndarray]) -> Self:
         """Rebuild, bit for bit, the model that `state` and `store_header` describe."""
         self = storage.blank(cls, header, arrays)
+        beliefs = storage.restored_beliefs(self, header, arrays)  # before a prior of that many features is made
         self._prepare()
+        self._settings.prior.check_kind(beliefs)
         looks_back = bool(self._settings.second_look)
-        found = storage.learned(header, arrays, self._parameters, looks_back=looks_back)
+        found = storage.learned(header, arrays, self._parameters, beliefs, looks_back=looks_back)
         self._beliefs, self._lookbacks, self._noise = found.beliefs, found.lookbacks, found.noise or self._noise
         self._rng, self._loss, self.n_observations_ = found.rng, found.loss, found.n_observations
         return self

@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from typing import TypeAlias
 
 import numpy as np
 
+from gaussfold import schema
 from gaussfold.types import Array
 
 Part: TypeAlias = Array | int | None
 """What a model is made of: arrays, counts, and what is not there yet."""
+STATE = (
+    schema.Part("mean", ("d",), "double"),
+    schema.Part("F", ("d", "p"), "double"),
+    schema.Part("psi", ("d",), "double", positive=True),
+    schema.Part("count", (), "whole", low=0),
+    schema.Part("waiting", ("rows", "d"), "double", optional=True),
+    schema.Part("G", ("p", "p"), "double", symmetric=True, optional=True),
+    schema.Part("due", (2,), "double", low=0.0, optional=True),
+    schema.Part("started", (), "whole", low=0, high=1, optional=True),
+    schema.Part("A", ("d", "p"), "double", optional=True),
+    schema.Part("B", ("p", "p"), "double", symmetric=True, optional=True),
+    schema.Part("squares", ("d",), "double", low=0.0, optional=True),
+    schema.Part("steps", (), "whole", low=0, optional=True),
+    schema.Part("window", ("windows", "d", "p + 1"), "double", optional=True),
+    schema.Part("window_counts", (2,), "double", low=0.0, optional=True),
+)
+"""What a model file holds of it; each method has some of the optional ones."""
 
 
 class FactorStream:
@@ -71,6 +90,16 @@ class FactorStream:
                 setattr(self, name, int(state[name]))
             else:
                 setattr(self, name, np.array(state[name]))
+
+    def check(self, state: dict[str, np.ndarray]) -> None:
+        """Refuse arrays of a file that do not fit a model of this size."""
+        d, p = self.F.shape
+        schema.check(state, STATE, {"d": d, "p": p, "p + 1": p + 1})
+        given = {name.removeprefix("memory_"): array for name, array in state.items() if name.startswith("memory_")}
+        for name, array in given.items():
+            shape = ("d", "p") if name.endswith("_F") else (1,) if name == "clock" else ("d",)
+            low = -math.inf if name.startswith("first") else 0.0
+            schema.check({name: array}, (schema.Part(name, shape, "double", low=low),), {"d": d, "p": p})
 
     def parts(self) -> dict[str, Part]:
         """Everything that was learned, by the name of its attribute."""

@@ -24,7 +24,7 @@ from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.protocols import Likelihood
 from gaussfold.rules import Curvature, SiteRecipe, SiteRule, check_pair, resolve_curvature, resolve_local
 from gaussfold.rules.bfgs import QuasiNewtonMemory
-from gaussfold.store.codecs import decode_rng
+from gaussfold.store.codecs import decode_generator
 from gaussfold.types import Array, ArrayLike, Sites
 
 
@@ -349,8 +349,9 @@ class GaussianProcess:
     def from_store(cls, described: dict[str, object], arrays: dict[str, np.ndarray]) -> Self:
         """Undo `state` and `store_header`."""
         self = storage.blank(cls, described, arrays)
-        self.rng = decode_rng(described["rng"])
+        self.rng = decode_generator(described["rng"])
         if "X" in arrays:
+            storage.check(self, arrays)
             self.X_, self.Y_ = arrays["X"], arrays["Y"]
             self.sites_ = Sites(arrays["precision"], arrays["shift"])
             sparse = self.structure == "sparse"

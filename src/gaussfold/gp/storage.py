@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from gaussfold import registry
+from gaussfold.checks import whole
+from gaussfold.gp import checks
 from gaussfold.gp.sparse import Tied
+from gaussfold.likelihoods import as_vector
 from gaussfold.rules.bfgs import QuasiNewtonMemory
+from gaussfold.schema import Part, equal, refuse, together
+from gaussfold.schema import check as check_parts
 from gaussfold.store.codecs import encode_rng
 
 if TYPE_CHECKING:
@@ -17,6 +22,19 @@ if TYPE_CHECKING:
 
 Model = TypeVar("Model", bound="GaussianProcess")
 
+DATA = (
+    Part("X", ("N", "inputs"), "double"),
+    Part("Y", ("N", "outputs"), "double", gaps=True),
+    Part("precision", ("N", "D", "D"), "double", symmetric=True),
+    Part("shift", ("N", "D"), "double"),
+    Part("Z", ("M", "inputs"), "double", optional=True),
+    Part("memory0", ("N", "K", "K"), "double", optional=True),
+    Part("memory1", ("N", "K"), "double", optional=True),
+    Part("memory2", ("N", "K"), "double", optional=True),
+)
+"""What a model file holds of a process that has seen data."""
+TIED = (Part("tied.precision", ("DM", "DM"), "double", symmetric=True), Part("tied.shift", ("DM",), "double"))
+"""And of one that learned in batches."""
 _OPTIONS = ("structure", "damping", "max_iter", "tol", "start_precision", "batch_size", "verbose")
 
 
@@ -64,6 +82,33 @@ def blank(cls: type[Model], described: Mapping[str, Any], arrays: Mapping[str, n
     return cls(covariances, inducing=arrays.get("inducing", described["inducing"]), **options)
 
 
+def check(model: GaussianProcess, arrays: Mapping[str, np.ndarray]) -> None:
+    """Refuse data and sites that do not fit the model, or each other."""
+    vector = as_vector(model.likelihood)
+    sizes = check_parts(arrays, DATA, {"D": vector.latents, "outputs": vector.outputs})
+    for name in ("N", "inputs", "M", "K"):
+        if not sizes.get(name, 1):
+            refuse("X, Z, memory", f"a size of 0 ({name})", "at least 1 is needed")
+    checks.labels(arrays["Y"], sizes["N"], model.likelihood)
+    if (model.structure == "sparse") != ("Z" in arrays):
+        refuse("Z", "there" if "Z" in arrays else "missing", "a sparse process has inducing inputs, others have none")
+    if (model.batch_size is not None) != together(arrays, [part.name for part in TIED]):
+        refuse("tied.shift", "there or not", "a process with a batch_size has it, others do not")
+    if model.batch_size is not None:
+        check_parts(arrays, TIED, {"DM": vector.latents * sizes["M"]})
+    if together(arrays, ("memory0", "memory1", "memory2")):
+        D = vector.latents
+        if sizes["K"] not in (D, D + D * D):
+            refuse("memory1", f"{sizes['K']} columns", f"{D} or {D + D * D} are needed")
+    if model.structure == "markov":
+        equal("X", sizes["inputs"], 1, "a Markov process has one input")
+
+
+def _number(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        refuse(name, f"{value!r:.60}", "numbers are needed")
+
+
 def memory(arrays: Mapping[str, np.ndarray]) -> QuasiNewtonMemory | None:
     """What the curvature remembers of each site, if it does."""
     count = sum(name.startswith("memory") for name in arrays)
@@ -80,4 +125,8 @@ def finish(model: GaussianProcess, described: Mapping[str, Any], arrays: Mapping
         model.marginals_ = model.prior_.update(model.sites_)
     if "result" in described:
         iterations, value, converged, history, bad, first = described["result"]
+        for number in (value, *history):
+            _number("result", number)
+        for count in (iterations, bad):
+            whole("result", count, least=0)
         model.result_ = FitResult(iterations, value, converged, tuple(history), bad, first)

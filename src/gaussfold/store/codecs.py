@@ -10,6 +10,10 @@ import numpy as np
 from gaussfold.registry import Json
 
 _LABEL_KINDS = "iufbUO"
+_LONGEST_LABEL = 4096
+"""Characters for which a label's dtype may have room, if no label is longer."""
+_STATE_LIMITS = {"pos": 624, "buffer_pos": 4, "has_uint32": 1, "has_gauss": 1, "pool_size": 64}
+"""The largest that these may be: the generators use them as they are, as places in a buffer."""
 _BIT_GENERATORS = {
     family.__name__: family
     for family in (np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64)
@@ -52,8 +56,16 @@ def decode_labels(document: Mapping[str, Any]) -> np.ndarray:
     if dtype.kind not in _LABEL_KINDS:
         msg = f"labels: dtype {dtype}; allowed are integers, floats, booleans and strings"
         raise ValueError(msg)
-    labels = np.empty(len(document["values"]), dtype)
-    labels[:] = document["values"]
+    values = document["values"]
+    if not isinstance(values, list) or not all(isinstance(value, str | bool | int | float) for value in values):
+        msg = "labels: a list of numbers, booleans and strings is needed"
+        raise ValueError(msg)
+    longest = max([_LONGEST_LABEL, *(len(value) for value in values if isinstance(value, str))])
+    if dtype.itemsize > 4 * longest:  # room is made for each
+        msg = f"labels: dtype {dtype}; no label has more than {longest} characters"
+        raise ValueError(msg)
+    labels = np.empty(len(values), dtype)
+    labels[:] = values
     return labels
 
 
@@ -90,6 +102,7 @@ def decode_rng(document: Any) -> Any:
     """Return the random state that `encode_rng` was given, about to draw the same numbers."""
     if document is None or isinstance(document, int):
         return document
+    _check_limits(document)
     state = _arrays(document["state"])
     family = _bit_generator(state["bit_generator"])
     if document["type"] == "RandomState":
@@ -100,6 +113,25 @@ def decode_rng(document: Any) -> Any:
     bits = family(np.random.SeedSequence(**seeds) if seeds is not None else None)
     bits.state = state
     return np.random.Generator(bits)
+
+
+def decode_generator(document: object) -> np.random.Generator:
+    """A random state that must be a ``Generator``: one that is drawn from."""
+    found = decode_rng(document)
+    if not isinstance(found, np.random.Generator):
+        msg = f"rng: a {type(found).__name__}; a Generator is needed"
+        raise ValueError(msg)  # noqa: TRY004 - a bad value in a file, not a bad argument
+    return found
+
+
+def _check_limits(document: object, name: str = "") -> None:
+    """Refuse places that lie outside of a generator's buffer, however deep they stand."""
+    if isinstance(document, dict):
+        for key, value in document.items():
+            _check_limits(value, key)
+    elif name in _STATE_LIMITS and not (isinstance(document, int) and 0 <= document <= _STATE_LIMITS[name]):
+        msg = f"random_state: {name}={document!r}; a whole number from 0 to {_STATE_LIMITS[name]} is needed"
+        raise ValueError(msg)
 
 
 def _bit_generator(name: str) -> type[np.random.BitGenerator]:
@@ -122,6 +154,9 @@ def _plain(value: object) -> Json:
 def _arrays(value: Any) -> Any:
     if isinstance(value, dict):
         if value.keys() == {"dtype", "array"}:
+            if np.dtype(value["dtype"]).kind not in "iu":
+                msg = f"random_state: dtype {value['dtype']!r}; whole numbers are needed"
+                raise ValueError(msg)
             return np.array(value["array"], dtype=value["dtype"])
         return {key: _arrays(item) for key, item in value.items()}
     return value

@@ -114,9 +114,13 @@ def _build(file: Path, header: Header, arrays: Arrays) -> object:
         return cls.from_store(model, arrays) if issubclass(cls, Described) else cls.from_state(arrays)
     except StoreError:
         raise
-    except (KeyError, TypeError, ValueError) as error:
-        found = f"its contents do not make a {kind}: {error!r}"
+    except Exception as error:  # whatever a class makes of numbers that somebody else wrote
+        found = f"its contents do not make a {kind}: {_said(error)}"
         raise refusal(file, found, "save the model again") from error
+
+
+def _said(error: Exception) -> str:
+    return str(error) if type(error) is ValueError else repr(error)
 
 
 def serialise(model: object) -> list[bytes | memoryview]:

@@ -9,7 +9,7 @@ from typing import Self, final
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from gaussfold import checks
+from gaussfold import checks, schema
 from gaussfold.beliefs.dense import passes
 from gaussfold.beliefs.natural import combined
 from gaussfold.beliefs.visits import Visits
@@ -21,6 +21,11 @@ from gaussfold.protocols import Belief
 from gaussfold.rows import as_rows
 from gaussfold.trace import ONCE, Pass, Trace, learn_before_failure
 from gaussfold.types import Array, ArrayLike, Moments, Program
+
+PARTS = (schema.Part("mean", ("d",), "double"), schema.Part("factor", ("d", "d"), "double"))
+"""What a model file holds of it."""
+VARIANCES = (schema.Part("factor's variances", ("d",), positive=True),)
+"""And what must come of it."""
 
 
 @final
@@ -170,7 +175,10 @@ class DenseGaussian:
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Self:
         """The belief of :meth:`state`, bit for bit."""
-        return cls.from_factor(state["mean"], state["factor"])
+        schema.check(state, PARTS)
+        self = cls.from_factor(state["mean"], state["factor"])
+        schema.check({"factor's variances": self.variance()}, VARIANCES)
+        return self
 
     def relax(self, factor: float, prior: DenseGaussian) -> None:
         """Λ ← factor·Λ + (1-factor)·Λ₀, and the same for Λ·mean."""

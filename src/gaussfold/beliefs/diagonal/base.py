@@ -20,8 +20,6 @@ from gaussfold.rows import Rows, sparse_rows
 from gaussfold.trace import ONCE, Pass, Trace
 from gaussfold.types import Array, ArrayLike, Moments, Program
 
-MAX_DIM = 2**31 - 1
-
 
 class DiagonalBelief(ABC):
     """K independent Gaussians per feature; a row costs time in proportion to its active features."""
@@ -185,7 +183,7 @@ class DiagonalBelief(ABC):
 
     def copy(self) -> Self:
         """An independent copy."""
-        return self.from_state(self.state(copy=False))
+        return self._of(storage.from_arrays(self.state(copy=False), copy=True))
 
     def state(self, *, copy: bool = True) -> dict[str, np.ndarray]:
         """Named arrays that hold everything: of the cells only those that were touched, if that is less.
@@ -197,14 +195,19 @@ class DiagonalBelief(ABC):
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray], *, copy: bool = True) -> Self:
         """The belief of :meth:`state`, bit for bit; ``copy=False`` takes the arrays over."""
+        storage.check(state)
+        return cls._of(storage.from_arrays(state, copy=copy))
+
+    @classmethod
+    def _of(cls, state: State) -> Self:
         self = cls.__new__(cls)
-        self._state = storage.from_arrays(state, copy=copy)
+        self._state = state
         return self
 
 
 def check_dim(dim: int) -> int:
     """Return a number of features that an index can count."""
-    return whole_number("dim", dim, most=MAX_DIM)
+    return whole_number("dim", dim, most=storage.MAX_DIM)
 
 
 def sum_draws(rows: Rows, place: np.ndarray, draws: list[Array]) -> Array:

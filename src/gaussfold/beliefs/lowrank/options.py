@@ -12,6 +12,8 @@ from gaussfold.factors import PROJECTIONS, resolve_projection
 from gaussfold.types import Array, ArrayLike
 
 GAINS = ("exact", "projected")
+MOST_LOOPS = 10_000
+"""More steps of a projection than anybody needs: 1 to 3 are sensible."""
 START_SHARE = 1e-8
 """What lrvga §5.1.2 calls ε."""
 
@@ -48,7 +50,7 @@ def check(projection: str, inner_loops: int, gain: str, block_size: int) -> Opti
     if gain == "projected" and size != 1:
         msg = f"block_size={size}: gain='projected' is the paper's algorithm, which projects every row: 1"
         raise ValueError(msg)
-    return Options(projection, whole("inner_loops", inner_loops), gain, size)
+    return Options(projection, whole("inner_loops", inner_loops, most=MOST_LOOPS), gain, size)
 
 
 def check_rank(rank: int, dim: int, fewest: int = 1) -> int:
@@ -100,6 +102,6 @@ def encode(options: Options) -> Array:
 
 
 def decode(numbers_: Array) -> Options:
-    """Undo :func:`encode`."""
+    """Undo :func:`encode`; what no belief can have been made with is refused."""
     projection, loops, gain, size = (int(value) for value in numbers_)
-    return Options(list(PROJECTIONS)[projection], loops, GAINS[gain], size)
+    return check(list(PROJECTIONS)[projection], loops, GAINS[gain], size)

@@ -5,9 +5,27 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from gaussfold.beliefs.lowrank.options import decode, encode
+from gaussfold.beliefs.lowrank.options import check_rank, decode, encode
 from gaussfold.beliefs.lowrank.state import State
 from gaussfold.rows import is_sparse
+from gaussfold.schema import Part, check, together
+
+PARTS = (
+    Part("mean", ("d",)),
+    Part("W", ("d", "p")),
+    Part("psi", ("d",), positive=True),
+    Part("gram", ("p", "p"), "double", symmetric=True),
+    Part("due", (2,), "double", low=0.0),
+    Part("options", (4,), "double", low=0.0, high=2.0**53),
+    Part("rows", ("waiting", "d"), optional=True),
+)
+"""What a model file holds of it."""
+SPARSE_ROWS = (
+    Part("rows_data", ("entries",), "stored"),
+    Part("rows_indices", ("entries",), "whole", low=0, high="d"),
+    Part("rows_indptr", ("waiting + 1",), "whole", pointers="entries"),
+)
+"""Rows that wait, if they are sparse."""
 
 
 def to_arrays(state: State) -> dict[str, np.ndarray]:
@@ -23,6 +41,10 @@ def to_arrays(state: State) -> dict[str, np.ndarray]:
 
 def from_arrays(arrays: dict[str, np.ndarray]) -> State:
     """Undo :func:`to_arrays`, bit for bit."""
+    sizes = check(arrays, PARTS)
+    check_rank(sizes["p"], sizes["d"])
+    if together(arrays, [part.name for part in SPARSE_ROWS]):
+        check(arrays, SPARSE_ROWS, sizes)
     mean, W, psi, gram, due = (arrays[name].copy() for name in ("mean", "W", "psi", "gram", "due"))
     state = State(decode(arrays["options"]), mean, W, psi, gram, due)
     if "rows" in arrays:
