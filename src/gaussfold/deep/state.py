@@ -11,6 +11,7 @@ import numpy as np
 
 from gaussfold.deep.trees import Layout, layout_from
 from gaussfold.deep.types import Arrays, Document, Tree
+from gaussfold.schema import refuse
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,7 @@ class TrainingState:
         """The training of a file."""
         method, settings = header["method"], header["settings"]
         if not isinstance(method, str) or not isinstance(settings, dict):
-            msg = f"method, settings: {method!r} and {settings!r:.60}; a string and an object are needed"
-            raise ValueError(msg)  # noqa: TRY004 - a bad value in a file, not a bad argument
+            refuse("method, settings", f"{method!r} and {settings!r:.60}", "a string and an object are needed")
         return cls(method, settings, layout_from(header), arrays)
 
 

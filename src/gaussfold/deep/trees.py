@@ -13,6 +13,7 @@ import numpy as np
 
 from gaussfold.checks import one_of, whole
 from gaussfold.deep.types import Document, Tree
+from gaussfold.schema import refuse
 from gaussfold.types import ArrayLike
 
 FLOATS = ("float64", "float32", "float16", "bfloat16")
@@ -160,8 +161,7 @@ def layout_from(document: Document) -> Layout:
 
 def _leaf(name: object, shape: object, dtype: object) -> Leaf:
     if not isinstance(name, str) or not isinstance(shape, list):
-        msg = f"leaves: {name!r} of shape {shape!r}; a string and a list are needed"
-        raise ValueError(msg)  # noqa: TRY004 - a bad value in a file, not a bad argument
+        refuse("leaves", f"{name!r} of shape {shape!r}", "a string and a list are needed")
     kind = one_of("dtype", dtype, FLOATS, owner=f"leaf {name}")
     return Leaf(name, tuple(whole("shape", size, least=0, most=MOST, owner=f"leaf {name}") for size in shape), kind)
 

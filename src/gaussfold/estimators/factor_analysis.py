@@ -214,9 +214,9 @@ class StreamingFactorAnalysis(FactorParameters, ClassNamePrefixFeaturesOutMixin,
         shape = (self.n_features_in_, self.n_components)  # before room of that size is made
         schema.equal("stream.F", state["F"].shape, shape, "features and components")
         stream = new_stream(self, self.n_features_in_, state["F"])
-        stream.check(state)
         for name in stream.state():
-            schema.equal(f"stream.{name}", name in state, True, f"method={self.method!r} has it")
+            schema.equal(f"stream.{name} is there", name in state, True, f"method={self.method!r} has it")
+        stream.check(state)
         stream.restore(state)
         self._stream = stream
         return self

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, is_classifier
 
 from gaussfold import registry, schema
 from gaussfold.checks import not_negative, whole
@@ -108,6 +108,7 @@ def restored_beliefs(
     model: StreamingParameters, described: Mapping[str, Any], arrays: Mapping[str, np.ndarray]
 ) -> list[AnyBelief]:
     """The beliefs of a file, as many and as wide as its header says."""
+    schema.equal("classes", "classes" in described, is_classifier(model), "which classifiers have, and no others")
     schema.equal("n_beliefs", described["n_beliefs"], count_of(described), "for two classes 1, else one each")
     beliefs = [restore_belief(schema.part_of(arrays, f"belief{i}.")) for i in range(described["n_beliefs"])]
     dim = described["n_features"] + bool(model.fit_intercept)
@@ -145,7 +146,7 @@ def learned(
 
 def count_of(described: Mapping[str, Any]) -> int:
     """How many beliefs or processes a model has: one, or one for each of more than two classes."""
-    classes = len(described["classes"]["values"]) if "classes" in described else 2
+    classes = whole("classes", len(described["classes"]["values"]), least=2) if "classes" in described else 2
     return 1 if classes == 2 else classes
 
 

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 from sklearn.utils import Tags
 
-from gaussfold import checks, rules
+from gaussfold import checks, rules, schema
 from gaussfold.estimators import settings, storage, validation
 from gaussfold.estimators.folded import Folded, FoldOptions, learned_rows
 from gaussfold.estimators.noise import NoiseBelief
@@ -205,7 +205,8 @@ class StreamingEstimator(Readout):
         self._settings.prior.check_kind(beliefs)
         looks_back = bool(self._settings.second_look)
         found = storage.learned(header, arrays, self._parameters, beliefs, looks_back=looks_back)
-        self._beliefs, self._lookbacks, self._noise = found.beliefs, found.lookbacks, found.noise or self._noise
+        schema.equal("noise", found.noise is None, self._noise is None, "as noise_std says whether it is learned")
+        self._beliefs, self._lookbacks, self._noise = found.beliefs, found.lookbacks, found.noise
         self._rng, self._loss, self.n_observations_ = found.rng, found.loss, found.n_observations
         return self
 

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gaussfold import schema
 from gaussfold.factors.model import FactorStream, Part, posterior
 from gaussfold.registry import Catalogue
 from gaussfold.types import Array
@@ -103,17 +104,30 @@ class GradientAscent(FactorStream):
         to_gamma = 0.5 * residual / self.psi - 0.5
         if self.isotropic:
             to_gamma[:] = to_gamma.mean()
-        params = {"F": self.F, "gamma": np.log(self.psi)}
+        params = self._params()
         if self.memory is None:
             self.memory = self.optimizer.init(params)
         updates, self.memory = self.optimizer.update({"F": -to_F, "gamma": -to_gamma}, self.memory, params)
         self.F = self.F + np.asarray(updates["F"])
         self.psi = np.exp(params["gamma"] + np.asarray(updates["gamma"]))
 
+    def _params(self) -> Params:
+        return {"F": self.F, "gamma": np.log(self.psi)}
+
     def parts(self) -> dict[str, Part]:
         """Everything that was learned, by name."""
         memory = self.memory if isinstance(self.memory, dict) else {}
         return super().parts() | {f"memory_{name}": value for name, value in memory.items()}
+
+    def check(self, state: dict[str, np.ndarray]) -> None:
+        """Refuse arrays of a file that do not fit a model of this size, or its optimiser."""
+        super().check(state)
+        given = schema.part_of(state, "memory_")
+        if given:
+            needed = {name: np.shape(value) for name, value in self.optimizer.init(self._params()).items()}
+            found = {name: value.shape for name, value in given.items()}
+            schema.equal("memory", found, needed, "as the optimiser keeps it")
+            schema.check(given, [schema.Part(name, shape, "double") for name, shape in needed.items()])
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Take over the arrays of :meth:`state`, the optimiser's included."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TypeAlias
 
 import numpy as np
@@ -95,11 +94,6 @@ class FactorStream:
         """Refuse arrays of a file that do not fit a model of this size."""
         d, p = self.F.shape
         schema.check(state, STATE, {"d": d, "p": p, "p + 1": p + 1})
-        given = {name.removeprefix("memory_"): array for name, array in state.items() if name.startswith("memory_")}
-        for name, array in given.items():
-            shape = ("d", "p") if name.endswith("_F") else (1,) if name == "clock" else ("d",)
-            low = -math.inf if name.startswith("first") else 0.0
-            schema.check({name: array}, (schema.Part(name, shape, "double", low=low),), {"d": d, "p": p})
 
     def parts(self) -> dict[str, Part]:
         """Everything that was learned, by the name of its attribute."""

@@ -15,10 +15,16 @@ from typing import Any
 
 import numpy as np
 
+from gaussfold import schema
 from gaussfold.factors.model import FactorStream, Part, posterior
 from gaussfold.factors.recursive import RecursiveFactors
 from gaussfold.types import Array
 
+AVERAGED = (
+    schema.Part("noise", ("d",), "double", positive=True),
+    schema.Part("counts", (1,), "double", positive=True),
+)
+"""What must come of the averages in a model file."""
 EXPONENT = 0.6
 """Cappé and Moulines's γ_t = t^-0.6."""
 
@@ -170,6 +176,13 @@ class OnlineEM(FactorStream):
             average = self.window.sum(axis=0) / self.window_counts.sum()
             whole.F, whole.psi = average[:, :-1].copy(), average[:, -1].copy()
         return whole
+
+    def check(self, state: dict[str, np.ndarray]) -> None:
+        """Refuse arrays of a file that do not fit a model of this size."""
+        super().check(state)
+        if state["window"].shape[0]:
+            sums = {"noise": state["window"].sum(axis=0)[:, -1], "counts": state["window_counts"].sum(keepdims=True)}
+            schema.check(sums, AVERAGED, {"d": self.psi.size})
 
     def parts(self) -> dict[str, Part]:
         """Everything that was learned, by name."""

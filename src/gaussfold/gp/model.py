@@ -7,6 +7,7 @@ from typing import Literal, Self, cast, overload
 
 import numpy as np
 
+from gaussfold import schema
 from gaussfold.checks import between, not_negative, whole
 from gaussfold.gp import checks, hyper, storage
 from gaussfold.gp.covariances import Covariance
@@ -350,7 +351,7 @@ class GaussianProcess:
         """Undo `state` and `store_header`."""
         self = storage.blank(cls, described, arrays)
         self.rng = decode_generator(described["rng"])
-        if "X" in arrays:
+        if schema.together(arrays, ("X", "Y", "precision", "shift")):
             storage.check(self, arrays)
             self.X_, self.Y_ = arrays["X"], arrays["Y"]
             self.sites_ = Sites(arrays["precision"], arrays["shift"])

@@ -123,6 +123,8 @@ def finish(model: GaussianProcess, described: Mapping[str, Any], arrays: Mapping
         model.tied_ = Tied(arrays["tied.precision"], arrays["tied.shift"])
     else:
         model.marginals_ = model.prior_.update(model.sites_)
+        if not all(np.isfinite(part).all() for part in model.marginals_[:3]):
+            refuse("precision, shift", "sites that leave no finite posterior", "finite numbers are needed")
     if "result" in described:
         iterations, value, converged, history, bad, first = described["result"]
         for number in (value, *history):

@@ -12,12 +12,11 @@ what its arrays are like. Whatever is wrong with a file, `load` raises a StoreEr
 
 from gaussfold.registry import MODELS as KINDS
 from gaussfold.store.codecs import decode_labels, decode_rng, encode_labels, encode_rng
-from gaussfold.store.layout import MissingFileError, StoreError
-from gaussfold.store.layout import digest as _digest  # noqa: F401 - see below
-from gaussfold.store.layout import safetensors_pieces as _safetensors  # noqa: F401 - see below
+from gaussfold.store.layout import MissingFileError, StoreError, digest, safetensors_pieces
 from gaussfold.store.models import load, save
 
-# The two private names are those of 0.1.0, by which programs of ours make files of their own and sign them again.
+# Names of 0.1.0, by which programs of ours make files of their own and sign them again.
+_digest, _safetensors = digest, safetensors_pieces
 
 __all__ = [
     "KINDS",

@@ -8,6 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from gaussfold.registry import Json
+from gaussfold.schema import refuse
 
 _LABEL_KINDS = "iufbUO"
 _LONGEST_LABEL = 4096
@@ -119,8 +120,7 @@ def decode_generator(document: object) -> np.random.Generator:
     """A random state that must be a ``Generator``: one that is drawn from."""
     found = decode_rng(document)
     if not isinstance(found, np.random.Generator):
-        msg = f"rng: a {type(found).__name__}; a Generator is needed"
-        raise ValueError(msg)  # noqa: TRY004 - a bad value in a file, not a bad argument
+        refuse("rng", f"a {type(found).__name__}", "a Generator is needed")
     return found
 
 

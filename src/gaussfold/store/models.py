@@ -111,7 +111,8 @@ def _build(file: Path, header: Header, arrays: Arrays) -> object:
         for version in range(header["format"], layout.FORMAT):
             model, arrays = layout.MIGRATIONS[version](kind, model, arrays)
         cls = _class(file, kind)
-        return cls.from_store(model, arrays) if issubclass(cls, Described) else cls.from_state(arrays)
+        with np.errstate(all="ignore"):  # what is not finite is refused, with its name
+            return cls.from_store(model, arrays) if issubclass(cls, Described) else cls.from_state(arrays)
     except StoreError:
         raise
     except Exception as error:  # whatever a class makes of numbers that somebody else wrote

@@ -13,13 +13,15 @@ from gaussfold.schema import check as check_parts
 LARGE = 1 << 30
 """Bytes of cells from which on memory matters more than the size of a file."""
 
+ROUNDING = 1e-6
+"""How far the weights of a mixture may be from adding up to 1."""
 MAX_DIM = 2**31 - 1
 """Features that an index can count."""
 HEAD = (
     Part("dim", (1,), "whole", low=1, high=MAX_DIM),
     Part("coupling", (3,), "whole", low=0, high=1),
     Part("cells", ("written", 2, "K")),
-    Part("log_weights", ("K",), "double"),
+    Part("log_weights", ("K",), "double", high=ROUNDING),
     Part("blank", (1, 2, "K"), optional=True),
     Part("touched", ("written",), "whole", low=0, high="d", optional=True),
 )
@@ -32,8 +34,6 @@ CLOCK = (
 """And of one over which time passes."""
 PRIOR = (Part("prior", ("pulled", 2, "K")),)
 """What it forgets towards, in a precision of its own."""
-ROUNDING = 1e-6
-"""How far the weights of a mixture may be from adding up to 1."""
 
 
 def to_arrays(state: State, *, copy: bool) -> dict[str, np.ndarray]:

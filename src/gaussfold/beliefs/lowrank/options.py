@@ -104,4 +104,7 @@ def encode(options: Options) -> Array:
 def decode(numbers_: Array) -> Options:
     """Undo :func:`encode`; what no belief can have been made with is refused."""
     projection, loops, gain, size = (int(value) for value in numbers_)
-    return check(list(PROJECTIONS)[projection], loops, GAINS[gain], size)
+    names = tuple(PROJECTIONS)
+    for number, known in ((projection, names), (gain, GAINS)):
+        whole("options", number, 0, len(known) - 1)
+    return check(names[projection], loops, GAINS[gain], size)
