@@ -15,6 +15,8 @@ from gaussfold.engine.text.byte_scan import PADDING
 from gaussfold.engine.text.report import N_REPORT
 from gaussfold.engine.text.row_memory import Options, Rows, Scratch
 
+_MOST_ENTRIES = 1 << 28  # of one record: 3 GB
+
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
@@ -30,7 +32,7 @@ class Chunk:
     line: np.ndarray  # of each row in its source, from 1
     tags: list[str] | None = None
     names: list[Named] = field(default_factory=list)  # slots seen for the first time, if names are kept
-    bad: list[BadRecord] = field(default_factory=list)  # records left out
+    bad: list[BadRecord] = field(default_factory=list)  # records left out, the first thousand of a stream
     n_bad: int = 0
 
     def __len__(self) -> int:
@@ -87,8 +89,8 @@ class Workspace:
         self._allocate(n_bytes, entries)
 
     def _allocate(self, n_bytes: int, entries: int) -> None:
-        if entries >= 1 << 31:
-            msg = "a record has more than 2^31 features with its interactions; ask for fewer of them"
+        if entries > _MOST_ENTRIES:
+            msg = "a record has more than 2^28 features with its interactions; ask for fewer of them"
             raise DataError(msg)
         self.n_bytes, self.entries = n_bytes, entries
         self._ring = [_rows(n_bytes, entries) for _ in range(self._size_of_ring)]
@@ -137,7 +139,7 @@ def _scratch(n_bytes: int, entries: int, keep_names: int) -> Scratch:
         stamps=np.full(4096, -1, np.int32),
         seen=np.zeros((keep_names + 7) // 8 + 1, np.uint8),
         named=np.empty((entries if keep_names else 1, 7), np.int64),
-        bad=np.empty((64, 4), np.int64),
+        bad=np.empty((n_bytes // 2 + 2, 4), np.int64),  # as many as rows: the last one must be told
     )
 
 

@@ -43,11 +43,20 @@ class BadRecord(NamedTuple):
         place = f":{self.line}" if self.column is None else f": column {self.column!r}, row {self.line}"
         tabs = self.found.count(b"\t") > 1  # nobody writes them inside a field
         remedy = "; fields look separated by tabs: --separator tab" if tabs else ""
+        if b"\0" in self.found:
+            remedy = "; there are nul bytes: is the text UTF-16, or the file damaged? make it UTF-8"
         return f"{self.source}{place}: {text}" + (f", found {shown!r}" if shown else "") + remedy
 
 
 class DataError(ValueError):
     """The data cannot be read (further); what came before is fine."""
+
+
+class BrokenInputError(DataError):
+    """The input is not what was written: it ends early, is damaged, or was changed while it was read.
+
+    What came before may be wrong as well, so nothing that was learned from it should be kept.
+    """
 
 
 class BadRecordError(DataError):

@@ -16,6 +16,7 @@ from gaussfold.data.messages import DataError
 from gaussfold.data.reading import Reading, Roles
 from gaussfold.data.sources import Source, expand, skip_mark
 
+_LOOK = 1 << 16  # bytes to tell a format by
 _AHEAD = 4
 _RING = _AHEAD + 3  # chunks that may be alive: waiting, being parsed, in use, and one to look back at
 
@@ -76,7 +77,8 @@ class Stream:
         self.n_bad = 0
         self._stopping = threading.Event()
         self._background, self._copy = background, copy
-        self._wanted = Intake(self.reading, roles or Roles(), max_bad, keep_names, tags, _RING, chunk_bytes)
+        ring = _RING if background else _RING - _AHEAD
+        self._wanted = Intake(self.reading, roles or Roles(), max_bad, keep_names, tags, ring, chunk_bytes)
 
     def __iter__(self) -> Generator[Chunk]:
         chunks = self._chunks()
@@ -102,11 +104,11 @@ def format_of(name: str, reading: Reading, source: Source) -> Format:
     """Tell a format: what the user says, else by the name, else by the first bytes."""
     kind = reading.format or formats.format_of_name(name)
     if kind is None:
-        head = source.peek()
+        head = source.peek(_LOOK, formats.is_telling)
         kind = formats.format_of_bytes(head[skip_mark(head) :], source.name) if head else formats.OF_NOTHING
     found = formats.find(kind)
-    if name == "-" and not found.from_pipe:
-        msg = f"<stdin>: {kind} cannot be read from a pipe; give the file's path"
+    if not (source.seekable and name != "-") and not found.from_pipe:
+        msg = f"{source.name}: {kind} cannot be read from a pipe; give the path of a file"
         raise DataError(msg)
     return found
 

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import glob
-import gzip
 import io
 import os
 import select
 import stat
 import sys
 import time
-import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
-from gaussfold.data.messages import DataError
+from gaussfold.data.messages import BrokenInputError, DataError
+from gaussfold.data.unpacking import Unpacked, packing_of
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-_GZIP, _ZSTD, _BOM = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xef\xbb\xbf"
+_BOM = b"\xef\xbb\xbf"
 _PATIENCE = 0.05
 """Seconds to wait for more bytes on a pipe before the rows that have come are handed on."""
 
@@ -60,23 +59,48 @@ def _matches(name: str) -> list[str]:
     return found
 
 
-class _Rest(io.RawIOBase):
-    """Bytes already read, then the rest of a file."""
+class _Watched:
+    """An open file, and whether it stayed as it was while it was read.
 
-    def __init__(self, head: bytes, raw: _Bytes) -> None:
-        self._head, self._raw = head, raw
+    Another file put in its place does no harm: the one that is open is read to its end. One that grows is read as far
+    as it goes. One that is cut or written over is noticed at its end, by its size and time.
+    """
 
-    def readable(self) -> bool:
-        return True
+    def __init__(self, raw: io.FileIO, name: str) -> None:
+        self._raw, self._name, self._taken = raw, name, 0
+        self._before = os.fstat(raw.fileno())
+        self.regular = stat.S_ISREG(self._before.st_mode)
 
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        view = memoryview(buffer)
-        if not self._head:
-            return int(self._raw.readinto(view) or 0)
-        size = min(len(self._head), len(view))
-        view[:size] = self._head[:size]
-        self._head = self._head[size:]
-        return size
+    def read(self, size: int) -> bytes:
+        found = self._raw.read(size) or b""
+        self._note(len(found))
+        return found
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        found = int(self._raw.readinto(buffer) or 0)
+        self._note(found)
+        return found
+
+    def fileno(self) -> int:
+        return self._raw.fileno()
+
+    def _note(self, size: int) -> None:
+        self._taken += size
+        if not size:
+            self.check_unchanged(self._taken)
+
+    def check_unchanged(self, size: int | None = None) -> None:
+        """Raise if the file is not what it was when it was opened (``size``: or was not all that could be read)."""
+        before, now = self._before, os.fstat(self._raw.fileno())
+        if not self.regular or not before.st_size:  # what has no size cannot be compared
+            return
+        size = now.st_size if size is None else size
+        cut = min(size, now.st_size) < before.st_size
+        rewritten = now.st_mtime_ns != before.st_mtime_ns and now.st_size == before.st_size
+        if cut or rewritten:
+            what = f"the file was {'cut' if cut else 'changed'} while it was read, near byte {size}"
+            msg = f"{self._name}: {what}; read it again when nobody writes to it"
+            raise BrokenInputError(msg)
 
 
 class Source:
@@ -90,15 +114,13 @@ class Source:
         self.name = "<stdin>" if name == "-" else name
         self._stack = contextlib.ExitStack()
         self._pipe: int | None = None
-        try:
+        self._watched: _Watched | None = None
+        self._ended = False
+        with self._telling("cannot be read"):
             raw = self._open(name)
             self._head: bytes = raw.read(1 << 16)
             while 0 < len(self._head) < 4 and (more := raw.read(4)):
                 self._head += more
-        except OSError as error:
-            self._stack.close()
-            msg = f"{self.name}: cannot be read ({error.strerror or error})"
-            raise DataError(msg) from error
         self._file = self._unwrap(raw)
 
     def __enter__(self) -> Source:
@@ -107,61 +129,92 @@ class Source:
     def __exit__(self, *details: object) -> None:
         self._stack.close()
 
-    def _open(self, name: str) -> io.FileIO | io.BufferedReader:
+    @property
+    def seekable(self) -> bool:
+        """Whether it is a file on a disk, in which one can go back."""
+        return self._watched is not None and self._watched.regular
+
+    def check_unchanged(self) -> None:
+        """Raise if the file was cut or written over since it was opened; for those who read it by its name."""
+        if self._watched is not None:
+            self._watched.check_unchanged()
+
+    def _open(self, name: str) -> _Watched | io.BufferedReader:
         if name != "-":
             raw = self._stack.enter_context(open(name, "rb", buffering=0))  # noqa: SIM115
+        elif sys.stdin is None:
+            msg = "<stdin>: standard input is closed; give a path, or something to read"
+            raise DataError(msg)
         else:
             try:
                 raw = open(sys.stdin.fileno(), "rb", buffering=0, closefd=False)  # noqa: SIM115 - not ours to close
             except (OSError, AttributeError):  # replaced by something that is no file
                 return cast("io.BufferedReader", sys.stdin.buffer)
-        if not stat.S_ISREG(os.fstat(raw.fileno()).st_mode):
+        self._watched = _Watched(raw, self.name)
+        if not self._watched.regular:
             self._pipe = raw.fileno()
-        return raw
+        return self._watched
 
-    def _unwrap(self, raw: io.FileIO | io.BufferedReader) -> _Bytes:
-        if self._head[:2] != _GZIP and self._head[:4] != _ZSTD:
+    def _unwrap(self, raw: _Watched | io.BufferedReader) -> _Bytes:
+        packing = packing_of(self._head, self.name)
+        if packing is None:
             return raw
-        packed = io.BufferedReader(_Rest(self._head, raw))
-        kind, self._head, self._pipe = self._head[:2], b"", None
-        if kind == _GZIP:
-            return self._stack.enter_context(gzip.GzipFile(fileobj=packed))
-        return self._stack.enter_context(_zstd(packed, self.name))
+        first, self._head, self._pipe = self._head, b"", None
 
-    def peek(self, size: int = 1 << 16) -> bytes:
-        """Return the first bytes; they will be read again."""
-        view = memoryview(bytearray(size))
-        filled, _ = self.fill(view)
-        head = bytes(view[:filled]) + self._head
-        self._head = head
-        return head
+        def read(size: int) -> bytes:
+            nonlocal first
+            packed, first = first or raw.read(size), b""
+            return packed
+
+        return Unpacked(read, packing, self.name)
+
+    def peek(self, size: int, enough: Callable[[bytes], bool] = lambda _head: False) -> bytes:
+        """Return the first bytes, which will be read again: so many, or what is enough, or all that there are.
+
+        However long a pipe pauses: what is seen here depends on the bytes alone.
+        """
+        while len(self._head) < size and not self._ended and not enough(self._head):
+            block = bytearray(min(size - len(self._head), max(len(self._head), 1 << 16)))
+            with self._telling("cannot be read further"):
+                read = self._file.readinto(block) or 0
+            self._ended = not read
+            self._head += block[:read]
+        return self._head[:size]
+
+    def take(self, size: int) -> bytes:
+        """Read bytes that have been peeked at."""
+        taken, self._head = self._head[:size], self._head[size:]
+        return taken
+
+    @property
+    def all_peeked(self) -> bool:
+        """Whether nothing comes after what has been peeked at."""
+        return self._ended
 
     def fill(self, view: memoryview) -> tuple[int, bool]:
         """Read until the view is full, the input ends, or a pipe pauses; return bytes read and "it ended"."""
-        filled = min(len(self._head), len(view))
-        view[:filled] = self._head[:filled]
-        self._head = self._head[filled:]
+        head = self.take(len(view))
+        filled = len(head)
+        view[:filled] = head
         began = time.monotonic()
-        try:
-            while filled < len(view):
+        with self._telling("cannot be read further"):
+            while filled < len(view) and not self._ended:
                 if filled and self._pipe is not None and self._pauses(began):
                     return filled, False
                 read = self._file.readinto(view[filled:])
-                if not read:
-                    return filled, True
-                filled += read
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            msg = f"{self.name}: the compressed data are truncated or damaged ({error})"
-            raise DataError(msg) from error
+                self._ended = not read
+                filled += read or 0
+        return filled, self._ended and not self._head
+
+    @contextlib.contextmanager
+    def _telling(self, what: str) -> Iterator[None]:
+        """Say of which input the system complains."""
+        try:
+            yield
         except OSError as error:
-            msg = f"{self.name}: cannot be read further ({error.strerror or error})"
+            self._stack.close()
+            msg = f"{self.name}: {what} ({error.strerror or error})"
             raise DataError(msg) from error
-        except Exception as error:  # every zstd package has an error class of its own
-            if "zstd" not in type(error).__module__.lower():
-                raise
-            msg = f"{self.name}: the compressed data are truncated or damaged ({error})"
-            raise DataError(msg) from error
-        return filled, False
 
     def _pauses(self, began: float) -> bool:
         if os.name == "nt":
@@ -173,20 +226,3 @@ class Source:
 def skip_mark(head: bytes | bytearray | memoryview) -> int:
     """Length of a UTF-8 byte-order mark at the beginning, or 0."""
     return 3 if bytes(head[:3]) == _BOM else 0
-
-
-def _zstd(raw: io.BufferedReader[_Rest], name: str) -> contextlib.AbstractContextManager[_Bytes]:
-    """Return a reader of zstd data, from the standard library (3.14) or the package zstandard."""
-    try:
-        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        try:
-            import zstandard
-        except ImportError as error:
-            msg = f"{name}: reading zstd needs the package zstandard; pip install 'gaussfold[zstd]'"
-            raise DataError(msg) from error
-        unpacked: contextlib.AbstractContextManager[_Bytes] = zstandard.ZstdDecompressor().stream_reader(
-            raw, read_across_frames=True, closefd=False
-        )
-        return unpacked
-    return zstd.ZstdFile(raw)  # type: ignore[no-any-return,unused-ignore]

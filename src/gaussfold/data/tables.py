@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from gaussfold.data.messages import DataError
 from gaussfold.data.reading import Column, Roles
@@ -14,18 +13,74 @@ _MISSING = {"", "na", "nan", "null", "none", "n/a", "?"}
 SAMPLE = 1000
 
 
-def sample_records(text: str, separator: str, *, whole: bool) -> list[list[str]]:
-    """Return the first records of a text; the last one is left out unless the text is whole."""
+class Sample(NamedTuple):
+    """The first records of a table of text, as the compiled parser would cut them."""
+
+    records: list[list[str]]
+    first: int | None
+    """Where the first line that is not empty ends, if it is a record (a quote may be wrong in it)."""
+
+
+def sample_records(head: bytes, separator: str, *, whole: bool) -> Sample:
+    """Return the first records of a text, without what is not complete (unless the text is whole) or not a record."""
     records: list[list[str]] = []
-    try:
-        for record in csv.reader(io.StringIO(text, newline=""), delimiter=separator):
-            if record:
-                records.append(record)
-            if len(records) > SAMPLE + 1:
-                return records[: SAMPLE + 1]
-    except csv.Error:  # a field too long, as after a quote that never closes: what came before is enough
-        return records
-    return (records if whole else records[:-1] or records)[: SAMPLE + 1]
+    first: int | None = None
+    at, begun = 0, False
+    text = head + b"\n" if whole and not head.endswith(b"\n") else head
+    while len(records) <= SAMPLE and (end := text.find(b"\n", at)) >= 0:
+        line, next_line = text[at:end].removesuffix(b"\r"), end + 1
+        if line:
+            fields, after = (
+                (line.split(separator.encode()), next_line)
+                if b'"' not in line
+                else _quoted(text, at, separator.encode())
+            )
+            if fields is None and after < 0 and not whole:
+                break  # the quote may be closed by what follows
+            if fields is not None:
+                records.append([field.decode("utf-8", "replace") for field in fields])
+                first, next_line = (first if begun else after), after
+            begun = True
+        at = next_line
+    return Sample(records, first)
+
+
+def _quoted(text: bytes, at: int, separator: bytes) -> tuple[list[bytes] | None, int]:
+    """Fields of the record that begins here, and where the next one does.
+
+    None and -1 if a quote is not closed, None and 0 if something follows a quote that is.
+    """
+    fields = []
+    while True:
+        if text[at : at + 1] == b'"':
+            field, at = _quoted_field(text, at + 1)
+            if at < 0:
+                return None, -1
+            if text[at : at + 2] == b"\r\n":
+                at += 1
+            if text[at : at + 1] not in (separator, b"\n"):
+                return None, 0
+        else:
+            newline = text.find(b"\n", at)
+            stop = text.find(separator, at, newline)
+            stop = newline if stop < 0 else stop
+            field, at = text[at:stop].removesuffix(b"\r") if stop == newline else text[at:stop], stop
+        fields.append(field)
+        at += 1
+        if text[at - 1 : at] == b"\n":
+            return fields, at
+
+
+def _quoted_field(text: bytes, at: int) -> tuple[bytes, int]:
+    """The text from here to the closing quote, doubled quotes once, and what comes after it; -1 if nothing does."""
+    begin = at
+    while True:
+        at = text.find(b'"', at)
+        if at < 0 or at + 1 >= len(text):
+            return b"", -1
+        if text[at + 1 : at + 2] != b'"':
+            return text[begin:at].replace(b'""', b'"'), at + 1
+        at += 2
 
 
 def describe(records: list[list[str]], roles: Roles, name: str) -> tuple[tuple[Column, ...], bool]:

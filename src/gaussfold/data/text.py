@@ -13,7 +13,7 @@ from gaussfold.data.chunks import Chunk, Parse
 from gaussfold.data.intake import Intake
 from gaussfold.data.interactions import compile_interactions
 from gaussfold.data.messages import BadRecord, BadRecordError, DataError
-from gaussfold.data.naming import name_slots
+from gaussfold.data.naming import Named, name_slots
 from gaussfold.data.sources import Source, skip_mark
 from gaussfold.engine.text.byte_scan import PADDING
 from gaussfold.engine.text.report import BAD, BASE, ENTRIES, FULL, LINES, NAMED, POSITION, ROWS, STOPPED
@@ -23,9 +23,13 @@ LONGEST_RECORD = 1 << 26
 _LABEL_KINDS = {"binary": BINARY, "real": REAL, "count": COUNT}
 _NEWLINE = 10
 
-Begin = Callable[[memoryview, bool], tuple[Parse, int]]
-"""Look at the first bytes of an input (one line at least) and whether they are all of it; return the parser, and how
-many of the bytes are a header."""
+_KEPT = 1000
+"""Bad records of a stream that are told one by one; the rest is counted."""
+_FOUND = 1000
+"""Bytes that are kept of what stands where something else was expected."""
+
+Begin = Callable[[Source], tuple[Parse, int]]
+"""Peek at an input; return the parser, and how many of the bytes peeked at are a header."""
 
 
 class TextReader:
@@ -33,20 +37,21 @@ class TextReader:
 
     def __init__(self, intake: Intake) -> None:
         self._intake, self._space = intake, intake.workspace
-        self._buffer, self._filled, self._lines = bytearray(), 0, 0
+        self._buffer, self._room, self._filled, self._lines = bytearray(), 0, 0, 0
+        self._unseen: list[Named] = []  # names from a row that had to be parsed again
         self._interactions = compile_interactions(intake.reading.interact)
 
-    # Memory.
+    # Memory: ``room`` bytes of the buffer may be filled, what lies behind is padding. It grows alone; the arrays that
+    # rows are parsed into follow when there is a record that needs them.
 
-    def _grow_buffer(self, source: str) -> None:
-        n_bytes = 2 * self._space.n_bytes
-        if n_bytes > LONGEST_RECORD:
-            msg = f"{source}: a record is longer than {LONGEST_RECORD >> 20} MB; is this a text file?"
-            raise DataError(msg)
-        self._space.resize(n_bytes, max(self._space.entries, n_bytes + 64))
+    def _make_room(self, n_bytes: int) -> None:
         buffer = bytearray(n_bytes + PADDING)
         buffer[: self._filled] = self._buffer[: self._filled]
-        self._buffer = buffer
+        self._buffer, self._room = buffer, n_bytes
+
+    def _fit_workspace(self) -> None:
+        if self._room > self._space.n_bytes:
+            self._space.resize(self._room, max(self._space.entries, self._room + 64))
 
     def _options(self, final: bool) -> Options:
         reading = self._intake.reading
@@ -69,38 +74,40 @@ class TextReader:
         if self._intake.reading.columns is not None:
             msg = f"{source.name}: {name}, but the model was trained on a table with named columns"
             raise DataError(msg)
-        return self.read(source, lambda _head, _whole: (parse, 0))
+        return self.read(source, lambda _source: (parse, 0))
 
     def read(self, source: Source, begin: Begin) -> Iterator[Chunk]:
         """Yield the chunks of one source."""
-        self._buffer = bytearray(self._space.n_bytes + PADDING)
-        self._filled, self._lines = 0, 0
-        ended = self._fill(source)
-        while not ended and self._buffer.rfind(b"\n", 0, self._filled) < 0:
-            if self._filled == self._space.n_bytes:
-                self._grow_buffer(source.name)
+        source.take(skip_mark(source.peek(3)))
+        parse, header = begin(source)
+        self._lines, self._filled = source.take(header).count(b"\n"), 0
+        self._make_room(min(self._space.n_bytes, LONGEST_RECORD))
+        ended = False
+        while not ended:
             ended = self._fill(source)
-        start = skip_mark(self._buffer)
-        with memoryview(self._buffer) as view, view[start : self._filled] as head:
-            parse, header = begin(head, ended)
-        self._lines += self._buffer.count(b"\n", start, start + header)
-        self._drop(start + header)
-        while True:
             if ended and self._filled and self._buffer[self._filled - 1] != _NEWLINE:
                 self._buffer[self._filled] = _NEWLINE
                 self._filled += 1
             stop = self._buffer.rfind(b"\n", 0, self._filled) + 1
-            final = ended or self._space.n_bytes >= LONGEST_RECORD
-            yield from self._parse(parse, stop, final, source.name)
-            if ended:
-                return
-            if self._filled >= self._space.n_bytes:
-                self._grow_buffer(source.name)
-            ended = self._fill(source)
+            yield from self._parse(parse, stop, ended, source.name)
+            if not ended and self._filled >= self._room:
+                if self._room < LONGEST_RECORD:
+                    self._make_room(min(2 * self._room, LONGEST_RECORD))
+                else:
+                    yield from self._give_up_record(parse, source.name)
+
+    def _give_up_record(self, parse: Parse, source: str) -> Iterator[Chunk]:
+        """The record that fills all the room is a bad one: the line that it begins with is taken as it is."""
+        line = self._buffer.find(b"\n", 0, self._filled) + 1
+        if not line:
+            what = f"a line is longer than {LONGEST_RECORD >> 20} MB; is this a text file, with line ends?"
+            msg = f"{source}:{self._lines + 1}: {what}"
+            raise DataError(msg)
+        yield from self._parse(parse, line, True, source)
 
     def _fill(self, source: Source) -> bool:
         with memoryview(self._buffer) as view:
-            read, ended = source.fill(view[self._filled : self._space.n_bytes])
+            read, ended = source.fill(view[self._filled : self._room])
         self._filled += read
         return ended
 
@@ -112,6 +119,8 @@ class TextReader:
 
     def _parse(self, parse: Parse, stop: int, final: bool, source: str) -> Iterator[Chunk]:
         """Parse ``buffer[:stop]`` into one chunk (more if interactions need the room), then drop it."""
+        if stop:
+            self._fit_workspace()
         position = 0
         while position < stop:
             report = self._space.report
@@ -124,12 +133,16 @@ class TextReader:
             advanced = int(report[POSITION]) > position
             position = int(report[POSITION])
             chunk = self._chunk(rows, source)
+            stopped = self._bad_record(int(report[BAD]) - 1, source) if report[STOPPED] else None
             self._lines += int(report[LINES])
             self._intake.n_bad += chunk.n_bad
             if len(chunk) or chunk.n_bad:
+                self._unseen = []
                 yield chunk
-            if report[STOPPED]:
-                raise BadRecordError(chunk.bad[-1], self._intake.max_bad)
+            else:
+                self._unseen = chunk.names
+            if stopped is not None:
+                raise BadRecordError(stopped, self._intake.max_bad)
             if report[FULL] and not len(chunk) and not advanced:
                 self._space.resize(self._space.n_bytes, 2 * self._space.entries)
             elif not report[FULL]:
@@ -140,18 +153,8 @@ class TextReader:
         report, scratch = self._space.report, self._space.scratch
         reading, keep_names = self._intake.reading, self._intake.keep_names
         n, entries, n_bad = int(report[ROWS]), int(report[ENTRIES]), int(report[BAD])
-        bad = [
-            BadRecord(
-                source,
-                self._lines + int(line),
-                int(code),
-                bytes(self._buffer[begin:end]),
-                reading.labels,
-            )
-            for line, code, begin, end in scratch.bad[: min(n_bad, len(scratch.bad))]
-        ]
-        if report[STOPPED] and n_bad > len(bad):
-            bad.append(bad[-1])
+        kept = min(n_bad, max(0, _KEPT - self._intake.n_bad))
+        names = name_slots(scratch.named[: report[NAMED]], self._buffer, reading.columns) if keep_names else []
         return Chunk(
             indptr=rows.indptr[: n + 1],
             indices=rows.indices[:entries],
@@ -160,12 +163,18 @@ class TextReader:
             weight=rows.weight[:n],
             width=reading.width,
             source=source,
-            line=rows.line[:n] + np.int32(self._lines),
+            line=rows.line[:n] + np.int64(self._lines),
             tags=[_text(self._buffer[a:b]) for a, b in rows.tag[:n].tolist()] if self._intake.tags else None,
-            names=name_slots(scratch.named[: report[NAMED]], self._buffer, reading.columns) if keep_names else [],
-            bad=bad,
+            names=self._unseen + names,
+            bad=[self._bad_record(k, source) for k in range(kept)],
             n_bad=n_bad,
         )
+
+    def _bad_record(self, k: int, source: str) -> BadRecord:
+        """The k-th bad record of what was just parsed."""
+        line, wanted, begin, end = self._space.scratch.bad[k].tolist()
+        found = bytes(self._buffer[begin : min(end, begin + _FOUND)])
+        return BadRecord(source, self._lines + line, wanted, found, self._intake.reading.labels)
 
 
 def _text(raw: bytearray) -> str:

@@ -71,10 +71,19 @@ def format_of_name(path: str) -> str | None:
     return next((found.name for found in _asked() if lower.endswith(found.endings)), None)
 
 
+def _says_something(line: bytes) -> bool:
+    return bool(line.strip()) and not line.lstrip().startswith(b"#")
+
+
+def is_telling(head: bytes) -> bool:
+    """Whether `format_of_bytes` would say the same, whatever follows: a first line that says something is complete."""
+    return any(line.endswith((b"\n", b"\r")) and _says_something(line) for line in head.splitlines(keepends=True))
+
+
 def format_of_bytes(head: bytes, source: str) -> str:
     """Guess the format from the beginning of a file: its first bytes, else its first line that says something."""
     known = list(_asked())
-    line = next((line for line in head.splitlines() if line.strip() and not line.lstrip().startswith(b"#")), b"")
+    line = next(filter(_says_something, head.splitlines()), b"")
     for found in known:
         if found.magic and head.startswith(found.magic):
             return found.name

@@ -11,52 +11,83 @@ from gaussfold.data import tables, tabular
 from gaussfold.data.chunks import Chunk, Parse
 from gaussfold.data.formats.base import Format
 from gaussfold.data.intake import Intake
+from gaussfold.data.messages import DataError
 from gaussfold.data.plain_numbers import is_float
 from gaussfold.data.reading import KINDS, Column, Reading, Roles
 from gaussfold.data.sources import Source
 from gaussfold.data.strings import murmur_of
-from gaussfold.data.text import TextReader
+from gaussfold.data.text import LONGEST_RECORD, TextReader
 from gaussfold.engine.text.parse_csv import TableColumns, parse_csv
 from gaussfold.engine.text.report import POSITION
 from gaussfold.engine.text.row_memory import Options, Rows, Scratch
 
-_NEWLINE, _QUOTE = 10, 34
+_LOOK = 1 << 20
 
 
 def _reader(separator: str) -> Callable[[Source, Intake], Iterator[Chunk]]:
     """Read tables with this separator, unless the user says another."""
 
     def read(source: Source, intake: Intake) -> Iterator[Chunk]:
-        def begin(head: memoryview, whole: bool) -> tuple[Parse, int]:
-            return _begin(bytes(head), whole, source.name, intake, intake.reading.separator or separator)
+        def begin(source: Source) -> tuple[Parse, int]:
+            return _begin(source, intake, intake.reading.separator or separator)
 
         return TextReader(intake).read(source, begin)
 
     return read
 
 
-def _begin(head: bytes, whole: bool, source: str, intake: Intake, separator: str) -> tuple[Parse, int]:
+def _begin(source: Source, intake: Intake, separator: str) -> tuple[Parse, int]:
     """Look at the first records; return the parser and the length of the header."""
     known = intake.reading.columns
-    records = tables.sample_records(head.decode("utf-8", "replace"), separator, whole=whole)
+    sample = _sample(source, separator, 1 if known is not None else tables.SAMPLE + 1)
+    records = sample.records
     if not records and known is not None:
         return _skip_all, 0
-    columns, has_header = tables.describe(records, _roles_for(records, known, intake.roles), source)
+    roles = _roles_for(sample, known, intake.roles)
+    if roles.header and sample.first is None:
+        msg = f"{source.name}: its first line is no header: a quote in it is not closed; mend it, or say --no-header"
+        raise DataError(msg)
+    columns, has_header = tables.describe(records, roles, source.name)
+    if any("\0" in column.name for column in columns):
+        msg = f"{source.name}: there are nul bytes in its header; is it UTF-16, or damaged? make it UTF-8"
+        raise DataError(msg)
     if known is not None:
-        columns = tables.match(known, [column.name for column in columns], source)
+        columns = tables.match(known, [column.name for column in columns], source.name)
     else:
         intake.reading = dataclasses.replace(intake.reading, columns=columns)
     parse = _parser(separator, columns, (intake.reading.positive or "").encode())
-    return parse, _header_length(head) if has_header else 0
+    return parse, (sample.first or 0) if has_header else 0
 
 
-def _roles_for(records: list[list[str]], known: tuple[Column, ...] | None, roles: Roles) -> Roles:
+def _sample(source: Source, separator: str, wanted: int) -> tables.Sample:
+    """The first records, so many or those in the first MB (in more, if a header and a record are not complete by then).
+
+    A pipe is waited for: what the columns mean must not depend on how fast the records come.
+    """
+    size = _LOOK
+
+    def enough(head: bytes) -> bool:
+        lines = head.count(b"\n") >= wanted
+        return lines and len(tables.sample_records(head, separator, whole=False).records) >= wanted
+
+    while True:
+        head = source.peek(size, enough)
+        whole = source.all_peeked and len(head) < size
+        sample = tables.sample_records(head, separator, whole=whole)
+        if len(sample.records) >= min(2, wanted) or whole or size >= LONGEST_RECORD:
+            return tables.Sample(sample.records[:wanted], sample.first)
+        size *= 2
+
+
+def _roles_for(sample: tables.Sample, known: tuple[Column, ...] | None, roles: Roles) -> Roles:
     """With known columns a header is told by their names, not by the looks of the values."""
+    if roles.header is None and sample.first is None:
+        return dataclasses.replace(roles if known is None else Roles(), header=False)
     if known is None:
         return roles
     if roles.header is not None:
         return Roles(header=roles.header)
-    return Roles(header=records[0][0] in {column.name for column in known})
+    return Roles(header=sample.records[0][0] in {column.name for column in known})
 
 
 def _skip_all(
@@ -84,18 +115,6 @@ def _parser(separator: str, columns: tuple[Column, ...], positive: bytes) -> Par
         parse_csv(buffer, stop, table, unquoted, options, rows, scratch, report)
 
     return parse
-
-
-def _header_length(head: bytes) -> int:
-    """Bytes up to the end of the first record that is not empty; newlines inside quotes do not end it."""
-    quoted, seen = False, False
-    for at, byte in enumerate(head):
-        if byte == _QUOTE:
-            quoted = not quoted
-        seen = seen or byte not in b"\r\n"
-        if byte == _NEWLINE and not quoted and seen:
-            return at + 1
-    return len(head)
 
 
 def _opener(separator: str) -> Callable[[Source, Reading, Roles], tabular.Table]:

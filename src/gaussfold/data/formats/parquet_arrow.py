@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gaussfold.data import tables, tabular
+from gaussfold.data.arrow_files import TypedTable
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.columns import Feature, assemble, categories, name_features, numbers
 from gaussfold.data.formats.base import Format
@@ -24,8 +25,6 @@ from gaussfold.engine.text.csr_rows import LARGEST
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_BATCH = 8192
-
 
 class _Place(NamedTuple):
     """What a batch's columns mean, and where it stands in its file."""
@@ -38,28 +37,23 @@ class _Place(NamedTuple):
 
 def _reader(kind: str) -> Callable[[Source, Intake], Iterator[Chunk]]:
     def read(source: Source, intake: Intake) -> Iterator[Chunk]:
-        return _read(source.name, kind, intake)
+        return _read(TypedTable(source, kind), source.name, intake)
 
     return read
 
 
-def _read(name: str, kind: str, intake: Intake) -> Iterator[Chunk]:
-    schema, batches = _open(name, kind)
-    names = [str(field.name) for field in schema]
-    if intake.reading.columns is None:
-        columns = tables.assign(names, [_holds_numbers(field.type) for field in schema], intake.roles, name)
-        intake.reading = dataclasses.replace(intake.reading, columns=columns)
-    else:
-        columns = tables.match(intake.reading.columns, names, name)
+def _read(table: TypedTable, name: str, intake: Intake) -> Iterator[Chunk]:
+    columns = _columns(table, name, intake)
     seen: set[int] = set()
     row = 1
-    for batch in batches:
+    for batch in table.batches():
         place = _Place(columns, intake.reading, name, row)
-        bad = _find_bad(batch, place)
-        bad_left = intake.max_bad - intake.n_bad
-        end = bad[bad_left].line - row if len(bad) > bad_left else batch.num_rows
-        skipped = bad[:bad_left]
-        chunk = _chunk(batch.slice(0, end), place, skipped, seen if intake.keep_names else None)
+        with table.trouble():
+            bad = _find_bad(batch, place)
+            bad_left = intake.max_bad - intake.n_bad
+            end = bad[bad_left].line - row if len(bad) > bad_left else batch.num_rows
+            skipped = bad[:bad_left]
+            chunk = _chunk(batch.slice(0, end), place, skipped, seen if intake.keep_names else None)
         intake.n_bad += len(skipped)
         row += batch.num_rows
         yield chunk
@@ -67,28 +61,17 @@ def _read(name: str, kind: str, intake: Intake) -> Iterator[Chunk]:
             raise BadRecordError(bad[len(skipped)], intake.max_bad)
 
 
-def _open(name: str, kind: str) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """Schema and record batches of a file."""
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        msg = f"{name}: reading {kind} needs pyarrow; pip install 'gaussfold[arrow]'"
-        raise DataError(msg) from error
-    try:
-        if kind == "parquet":
-            file = pq.ParquetFile(name)
-            return file.schema_arrow, file.iter_batches(batch_size=_BATCH)
-        source = pa.memory_map(name)
-        try:
-            reader = pa.ipc.open_file(source)
-            return reader.schema, (reader.get_batch(i) for i in range(reader.num_record_batches))
-        except pa.ArrowInvalid:
-            stream = pa.ipc.open_stream(pa.memory_map(name))
-            return stream.schema, iter(stream)
-    except (pa.ArrowInvalid, OSError) as error:
-        msg = f"{name}: it cannot be read as {kind} ({error})"
-        raise DataError(msg) from error
+def _columns(table: TypedTable, name: str, intake: Intake) -> tuple[Column, ...]:
+    """What the columns mean: as known, or as their types say, which is then known."""
+    names = [str(field.name) for field in table.schema]
+    if intake.reading.columns is not None:
+        return tables.match(intake.reading.columns, names, name)
+    if not names:
+        msg = f"{name}: it has no columns; a table needs at least one"
+        raise DataError(msg)
+    columns = tables.assign(names, [_holds_numbers(field.type) for field in table.schema], intake.roles, name)
+    intake.reading = dataclasses.replace(intake.reading, columns=columns)
+    return columns
 
 
 def _holds_numbers(kind: pa.DataType) -> bool:
@@ -139,7 +122,7 @@ _ALLOWED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 def _chunk(batch: pa.RecordBatch, place: _Place, bad: list[BadRecord], seen: set[int] | None) -> Chunk:
     """Rows of a batch without the bad ones; ``seen`` are the slots named so far, None if names are not kept."""
     columns, reading, source, row = place
-    lines = np.arange(row, row + batch.num_rows, dtype=np.int32)
+    lines = np.arange(row, row + batch.num_rows)
     if bad:
         good = ~np.isin(lines, [record.line for record in bad])
         batch, lines = batch.filter(good), lines[good]
@@ -190,9 +173,10 @@ def _dictionary(values: pa.Array, name: str, source: str) -> tuple[list[str], np
     import pyarrow as pa
 
     try:
-        if not pa.types.is_dictionary(values.type):
-            values = values.cast(pa.string()).dictionary_encode()
-        texts = [str(text) for text in values.dictionary.cast(pa.string()).to_pylist()]
+        if pa.types.is_dictionary(values.type):
+            values = values.cast(values.type.value_type)
+        values = values.cast(pa.string()).dictionary_encode()
+        texts = [str(text) for text in values.dictionary.to_pylist()]
         codes = values.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         msg = f"{source}: column {name!r} of type {values.type} does not hold text or numbers"
@@ -212,22 +196,25 @@ def _labels(values: pa.Array, name: str, reading: Reading, source: str) -> np.nd
 class _ColumnTable:
     """The columns of a file, as text or as they are."""
 
-    def __init__(self, name: str, kind: str, roles: Roles) -> None:
-        schema, self._batches = _open(name, kind)
-        columns = tables.assign([str(field.name) for field in schema], [False] * len(schema), roles, name)
+    def __init__(self, source: Source, kind: str, roles: Roles) -> None:
+        self._table = TypedTable(source, kind)
+        names = [str(field.name) for field in self._table.schema]
+        columns = tables.assign(names, [False] * len(names), roles, source.name)
         self.names = [column.name for column in columns if column.kind != "ignored"]
 
-    def records(self, names: list[str], _bad: tabular.Badness) -> Iterator[tuple[str, ...]]:
-        for batch in self._batches:
-            yield from zip(*(map(_text, column.to_pylist()) for column in batch.select(names).columns), strict=True)
+    def records(self, names: list[str], bad: tabular.Badness) -> Iterator[tuple[str, ...]]:
+        for batch in self.batches(names, bad):
+            with self._table.trouble():
+                rows = list(zip(*(map(_text, column.to_pylist()) for column in batch.columns), strict=True))
+            yield from rows
 
     def batches(self, names: list[str], _bad: tabular.Badness) -> Iterator[pa.RecordBatch]:
-        return (batch.select(names) for batch in self._batches)
+        return (batch.select(names) for batch in self._table.batches())
 
 
 def _opener(kind: str) -> Callable[[Source, Reading, Roles], tabular.Table]:
     def open_table(source: Source, _reading: Reading, roles: Roles) -> tabular.Table:
-        return _ColumnTable(source.name, kind, roles)
+        return _ColumnTable(source, kind, roles)
 
     return open_table
 

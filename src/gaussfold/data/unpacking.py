@@ -1,0 +1,128 @@
+"""gzip and zstd undone piece by piece: memory stays bounded whatever the data claim, and the end is seen or missed.
+
+What a truncated file lacks is its end, so the end is asked for: of every member of a gzip file and every frame of zstd,
+checksum included. The libraries' own file objects differ in this (one of them takes any end for a good one).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from gaussfold.data.messages import BrokenInputError, DataError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+_READ = 1 << 16
+_GZIP_WBITS = 31  # a gzip header, and a window of any size
+
+
+class _Member(Protocol):
+    """What undoes one member or frame: bytes in, bytes out, until its end."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    def decompress(self, data: memoryview, /) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class Packing:
+    """A kind of compression: how a member is begun, what it raises, how much it is given at a time.
+
+    A byte of deflate makes 1032 at most, one of zstd some 32 thousand: a piece never makes more than 130 MB.
+    """
+
+    begin: Callable[[], _Member]
+    error: type[Exception]
+    piece: int
+    padding: bool  # whether zeros may follow the last member, as on a tape
+
+
+def packing_of(head: bytes, name: str) -> Packing | None:
+    """Tell the compression of an input by its first bytes; None if there is none."""
+    if head[:2] == b"\x1f\x8b":
+        return Packing(lambda: zlib.decompressobj(_GZIP_WBITS), zlib.error, 1 << 14, padding=True)
+    if head[:4] == b"\x28\xb5\x2f\xfd" or (head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5):  # or a frame to skip
+        return _zstd(name)
+    return None
+
+
+def _zstd(name: str) -> Packing:
+    """From the standard library (3.14) or the package zstandard."""
+    try:
+        from compression import zstd  # type: ignore[import-not-found,unused-ignore]
+    except ImportError:
+        try:
+            import zstandard
+        except ImportError as error:
+            msg = f"{name}: reading zstd needs the package zstandard; pip install 'gaussfold[zstd]'"
+            raise DataError(msg) from error
+        return Packing(
+            lambda: zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError, 1 << 12, padding=False
+        )
+    return Packing(zstd.ZstdDecompressor, zstd.ZstdError, 1 << 12, padding=False)
+
+
+class Unpacked:
+    """The plain bytes of a compressed input."""
+
+    def __init__(self, read: Callable[[int], bytes], packing: Packing, name: str) -> None:
+        self._read, self._packing, self._name = read, packing, name
+        self._member: _Member | None = None
+        self._packed, self._ready = memoryview(b""), memoryview(b"")
+        self._taken = 0
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """Write plain bytes into the buffer; 0 at the end, if it is a good one."""
+        view = memoryview(buffer)
+        while not self._ready:
+            if not self._packed:
+                self._packed = memoryview(self._read(_READ))
+            if not self._packed:
+                if self._member is not None:
+                    raise self._broken(EOFError("they end early"))
+                return 0
+            self._unpack()
+        size = min(len(self._ready), len(view))
+        view[:size] = self._ready[:size]
+        self._ready = self._ready[size:]
+        return size
+
+    def _unpack(self) -> None:
+        """Undo the next piece."""
+        if self._member is None:
+            self._skip_padding()
+            if not self._packed:
+                return
+            self._member = self._packing.begin()
+        piece = self._packed[: self._packing.piece]
+        try:
+            self._ready = memoryview(self._member.decompress(piece))
+        except self._packing.error as error:
+            raise self._broken(error) from error
+        left = 0
+        if self._member.eof:
+            left = len(self._member.unused_data)
+            self._member = None
+        self._take(len(piece) - left)
+
+    def _skip_padding(self) -> None:
+        if self._packing.padding and self._taken:
+            self._take(len(self._packed) - len(bytes(self._packed).lstrip(b"\0")))
+
+    def _take(self, n: int) -> None:
+        self._taken += n
+        self._packed = self._packed[n:]
+
+    def _broken(self, why: Exception) -> BrokenInputError:
+        place = f"near byte {self._taken} of the file"
+        return BrokenInputError(
+            f"{self._name}: the compressed data are truncated or damaged {place} ({why}); copy or make the file again"
+        )
