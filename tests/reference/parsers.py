@@ -110,8 +110,8 @@ def vw_line(line, bits, wanted=None, hashing="strings"):
             feature, colon, text = token.partition(":")
             if not feature:
                 raise Bad("name")
-            value = feature_value(text) if colon else 1.0
-            if not abs(value * scale) <= 1e30:
+            value = number(text) if colon else 1.0
+            if not abs(value * scale) <= 1e30:  # what is learned counts, not what is written
                 raise Bad("large")
             features.append((vw_hash(feature, seed, hashing), value * scale))
         groups.append((name, seed, features))

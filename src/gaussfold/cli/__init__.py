@@ -27,11 +27,28 @@ def main() -> None:
     run()
 
 
+def _open_closed_streams() -> None:
+    """Give standard output and error somewhere to go if they were closed: the next file would take their place.
+
+    Standard input gets what cannot be read, so that whoever wants it is told.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_WRONLY)  # takes the lowest number that is free
+    if sys.stdout is None:
+        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 - open to the end
+    if sys.stderr is None:
+        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115 - open to the end
+
+
 def command() -> None:
     """Run the command line and end the process at once: taking the interpreter apart would cost another 0.3 s.
 
     All files are closed and synced by then; what is left is standard output.
     """
+    _open_closed_streams()
     try:
         from gaussfold.cli import interrupts
 

@@ -37,13 +37,24 @@ def no_traceback() -> Iterator[None]:
     """Turn what goes wrong into a message and an exit code."""
     try:
         yield
-        sys.stdout.flush()
+        _flush()
     except KeyboardInterrupt:
         sys.exit(fail("interrupted", INTERRUPTED))
     except Exception as error:
         if type(error).__module__.startswith(("click", "typer")):
             raise  # wrong usage and plain exits are theirs to show
         sys.exit(_translate(error))
+
+
+def _flush() -> None:
+    """Write what waits for standard output, and say so if that cannot be done."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        msg = f"<stdout>: cannot be written ({error.strerror or error})"
+        raise Failure(msg, CANNOT_WRITE) from error
 
 
 def _translate(error: Exception) -> int:

@@ -19,11 +19,19 @@ class Inputs:
     roles: Roles
     skip_bad: int
 
-    def stream(self, reading: Reading | None = None, *, keep_names: bool = False, tags: bool = False) -> Stream:
+    def stream(
+        self,
+        reading: Reading | None = None,
+        *,
+        keep_names: bool = False,
+        tags: bool = False,
+        fingerprint: bool = False,
+    ) -> Stream:
         """Return the rows, read as these options say, or as a model does."""
         return Stream(
-            self.paths, reading or self.reading, self.roles, max_bad=self.skip_bad, keep_names=keep_names, tags=tags
-        )
+            self.paths, reading or self.reading, self.roles, max_bad=self.skip_bad, keep_names=keep_names, tags=tags,
+            fingerprint=fingerprint,
+        )  # fmt: skip
 
     def report_bad(self, chunk: Chunk, most: int | None = None) -> None:
         """Tell which records of a chunk were skipped."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, TextIO
 
@@ -49,7 +51,8 @@ class Progress:
             self._next += self._every or self._next
         self._model.add(chunk, trace, at, len(chunk))
         if self._live_line is not None:
-            self._live_line.show(self._model)
+            with self._harmless():
+                self._live_line.show(self._model)
 
     def _line(self, chunk: Chunk, prediction: Prediction, row: int) -> None:
         totals, before = self._model.totals, self._before
@@ -68,7 +71,9 @@ class Progress:
 
     def say(self, text: str) -> None:
         """Print a line, above the live one if there is one."""
-        if not self._quiet:
+        if self._quiet:
+            return
+        with self._harmless():
             if self._live_line is not None:
                 self._live_line.print(text)
             else:
@@ -77,7 +82,16 @@ class Progress:
     def close(self) -> None:
         """Take the live line away."""
         if self._live_line is not None:
-            self._live_line.close()
+            with self._harmless():
+                self._live_line.close()
+
+    @contextlib.contextmanager
+    def _harmless(self) -> Iterator[None]:
+        """Where nobody can be told anything, nothing is told any more: progress never costs the model."""
+        try:
+            yield
+        except OSError:
+            self._quiet, self._live_line = True, None
 
 
 def _short(value: float) -> str:

@@ -79,23 +79,6 @@ def save_last(model: StreamModel, path: str) -> None:
         raise Failure(msg, CANNOT_WRITE) from error
 
 
-def check_target(path: str | None) -> None:
-    """Refuse a path that cannot be written before hours of training, not after."""
-    if path is None:
-        return
-    target = Path(path)
-    if target.is_dir():
-        msg = f"{path}: it is a directory; give the name of a file inside it"
-        raise StoreError(msg)
-    parent = target.absolute().parent
-    if not parent.is_dir():
-        msg = f"{path}: the directory {str(parent)!r} does not exist; create it first"
-        raise StoreError(msg)
-    if not os.access(parent, os.W_OK):
-        msg = f"{path}: the directory {str(parent)!r} cannot be written"
-        raise Failure(msg, CANNOT_WRITE)
-
-
 @contextlib.contextmanager
 def signals(stop: Callable[[], None]) -> Iterator[list[int]]:
     """While inside, SIGINT and SIGTERM call ``stop`` and are noted; a second one takes the usual course."""

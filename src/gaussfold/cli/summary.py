@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 
@@ -67,7 +68,8 @@ def tell(summary: Document, run: Run) -> None:
         lines.append(f"model           {summary['model']}")
     if summary["examples"] and not summary["learned"] and not run.test_only:
         lines.append("no example had a label, so nothing was learned ('1 |f ...' has one, '1|f ...' a tag)")
-    print("\n".join(["", *lines]), file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):  # the model is saved; where nobody can be told, nothing is told
+        print("\n".join(["", *lines]), file=sys.stderr, flush=True)
 
 
 def _prior_line(std: float, probability: float) -> str:

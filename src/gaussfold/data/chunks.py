@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy
 
+from gaussfold.data.fingerprint import Fingerprint
 from gaussfold.data.messages import BadRecord, DataError
 from gaussfold.data.naming import Named
 from gaussfold.engine.text.byte_scan import PADDING
@@ -34,6 +35,7 @@ class Chunk:
     names: list[Named] = field(default_factory=list)  # slots seen for the first time, if names are kept
     bad: list[BadRecord] = field(default_factory=list)  # records left out, the first thousand of a stream
     n_bad: int = 0
+    seen: Fingerprint | None = None  # of all rows of the stream up to the end of this chunk, if asked for
 
     def __len__(self) -> int:
         return len(self.label)
@@ -59,6 +61,7 @@ class Chunk:
             weight=self.weight[start:stop],
             line=self.line[start:stop],
             tags=None if self.tags is None else self.tags[start:stop],
+            seen=self.seen if stop == len(self) else None,
         )
 
     def entries(self, row: int) -> list[tuple[int, float]]:

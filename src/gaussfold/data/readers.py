@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator, Sequence
 
 from gaussfold.data import formats
 from gaussfold.data.chunks import Chunk
+from gaussfold.data.fingerprint import Fingerprint
 from gaussfold.data.formats.base import Format
 from gaussfold.data.intake import Intake
 from gaussfold.data.messages import DataError
@@ -46,6 +47,8 @@ class Stream:
         Whether to parse ahead.
     copy
         Whether every chunk has memory of its own.
+    fingerprint
+        Whether chunks tell the fingerprint of the rows up to their end.
     chunk_bytes
         How much text makes a chunk. It changes the speed, not the rows.
 
@@ -70,13 +73,14 @@ class Stream:
         tags: bool = False,
         background: bool = True,
         copy: bool = False,
+        fingerprint: bool = False,
         chunk_bytes: int = 1 << 20,
     ) -> None:
         self.names = expand(paths)
         self.reading = reading or Reading()
         self.n_bad = 0
         self._stopping = threading.Event()
-        self._background, self._copy = background, copy
+        self._background, self._copy, self._fingerprint = background, copy, fingerprint
         ring = _RING if background else _RING - _AHEAD
         self._wanted = Intake(self.reading, roles or Roles(), max_bad, keep_names, tags, ring, chunk_bytes)
 
@@ -93,11 +97,14 @@ class Stream:
 
     def _chunks(self) -> Generator[Chunk]:
         intake = dataclasses.replace(self._wanted, reading=self.reading)
+        seen = Fingerprint()
         for name in self.names:
             with Source(name) as source:
                 for chunk in format_of(name, self.reading, source).read(source, intake):
                     self.reading, self.n_bad = intake.reading, intake.n_bad
-                    yield chunk
+                    if self._fingerprint:
+                        seen = seen.after(chunk)
+                    yield dataclasses.replace(chunk, seen=seen) if self._fingerprint else chunk
 
 
 def format_of(name: str, reading: Reading, source: Source) -> Format:

@@ -10,6 +10,7 @@ from typing import Protocol
 from gaussfold.cli.errors import USAGE, Failure, fail
 from gaussfold.cli.inputs import Inputs
 from gaussfold.cli.output import ArrowFile, open_text
+from gaussfold.cli.targets import check_apart, check_output
 from gaussfold.data import formats
 from gaussfold.data.formats.base import Format, RowWriter, SlotNames
 from gaussfold.data.messages import BadRecord, DataError
@@ -26,6 +27,8 @@ def convert(inputs: Inputs, out: str, target: str | None, bits_given: bool) -> i
     if kind not in formats.names():
         msg = f"--to {kind}: allowed are {', '.join(formats.names())} (or an output file with such a name)"
         raise Failure(msg, USAGE)
+    check_output(out)
+    check_apart([out], inputs.paths)
     found = formats.find(kind)
     if found.open_table is not None:
         _convert_tables(inputs, out, found)

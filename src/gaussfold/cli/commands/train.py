@@ -9,17 +9,30 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from gaussfold.cli.errors import BAD_DATA, BROKEN_PIPE, INTERRUPTED, OK, TERMINATED, USAGE, Failure, close_output, fail
+from gaussfold.cli.errors import (
+    BAD_DATA,
+    BROKEN_PIPE,
+    CANNOT_WRITE,
+    INTERRUPTED,
+    OK,
+    TERMINATED,
+    USAGE,
+    Failure,
+    close_output,
+    fail,
+)
 from gaussfold.cli.inputs import Inputs
 from gaussfold.cli.model import StreamModel, refuse_row
 from gaussfold.cli.options import Run
-from gaussfold.cli.output import Writer
+from gaussfold.cli.output import SideOutput, naming_output
 from gaussfold.cli.progress import Progress
-from gaussfold.cli.saving import Checkpoints, check_target, open_model, save_last, signals
+from gaussfold.cli.resuming import Resume
+from gaussfold.cli.saving import Checkpoints, open_model, save_last, signals
 from gaussfold.cli.setting import Setting
 from gaussfold.cli.summary import summarise, tell
+from gaussfold.cli.targets import check_apart, check_target
 from gaussfold.data.chunks import Chunk
-from gaussfold.data.messages import DataError
+from gaussfold.data.messages import BrokenInputError, DataError
 from gaussfold.data.reading import Document
 from gaussfold.engine.compilation import waiting
 from gaussfold.trace import RowError, Trace
@@ -45,6 +58,8 @@ def train(job: Job, setting: Setting) -> int:
     code = training.all_passes()
     if job.run.final is not None and training.keeps:
         save_last(model, job.run.final)
+    if training.predictions is not None and training.predictions.failed and code == OK:
+        code = CANNOT_WRITE
     skipped = min(training.n_bad, job.inputs.skip_bad)  # the one that stopped the run was not skipped
     summary = summarise(model, training.before, job.run, skipped, time.perf_counter() - began)
     summary["compile_seconds"] = round(waiting.seconds() - compiling, 6)
@@ -53,14 +68,17 @@ def train(job: Job, setting: Setting) -> int:
     if not job.run.quiet:
         tell(summary, job.run)
     if job.run.json:
-        print(json.dumps(summary, allow_nan=False), flush=True)
+        with naming_output("-"):
+            print(json.dumps(summary, allow_nan=False), flush=True)
     return code
 
 
 def _check(job: Job) -> None:
     """Refuse what cannot be done before anything is read."""
     run = job.run
-    check_target(run.final)
+    check_target(None if run.test_only else run.final)
+    check_apart([None if run.test_only else run.final, run.predictions], job.inputs.paths)
+    check_apart([run.predictions], job.inputs.paths, run.initial)
     for wrong, msg in (
         (run.passes < 1, f"--passes {run.passes}: 1 or more is needed"),
         (run.passes > 1 and "-" in job.inputs.paths, "--passes: standard input can be read only once; give a file"),
@@ -109,79 +127,86 @@ class _Training:
 
     def __init__(self, job: Job, model: StreamModel) -> None:
         self._job, self._run, self._model = job, job.run, model
-        self._skip = model.run if job.run.resume else {}
-        self.n_bad, self._stuck = 0, False
+        self._resume = Resume(model.run if job.run.resume else {}, job.run.passes)
+        self.n_bad, self._stuck, self._broken = 0, False, False
         self.before = model.totals.copy()
         self._first = model.examples
-        self._writer = Writer(job.run.predictions) if job.run.predictions is not None else None
+        self.predictions = SideOutput(job.run.predictions) if job.run.predictions is not None else None
         self._progress = Progress(model, quiet=job.run.quiet, every=job.run.every)
         self._checkpoints = Checkpoints(None if job.run.test_only else job.run.final, job.run, model)
 
     def all_passes(self) -> int:
         """Return 0, or the code of the signal or error that ended the run early (what was learned is kept)."""
         exit_code = OK
-        done = self._run.passes if self._skip.get("finished") else self._skip.get("passes", 0)
         try:
-            for k in range(done, self._run.passes):
-                exit_code = self._pass(k, self._skip.get("rows", 0) if k == done else 0)
+            for k in range(self._resume.first_pass, self._run.passes):
+                exit_code = self._pass(k)
                 if exit_code != OK:
                     break
             else:
-                self._model.run = {"passes": self._run.passes, "rows": 0, "finished": 1}
+                self._model.run = self._resume.finished()
         except BrokenPipeError:
             close_output()
             exit_code = BROKEN_PIPE
+        except Failure:
+            if self.predictions is not None:
+                self.predictions.give_up()
+            raise
         finally:
             self._progress.close()
-            if self._writer is not None and exit_code != BROKEN_PIPE:
-                self._writer.close()
+        if self.predictions is not None and exit_code != BROKEN_PIPE:
+            self.predictions.close()
         return exit_code
 
-    def _pass(self, k: int, skip: int) -> int:
+    def _pass(self, k: int) -> int:
         model = self._model
         stream = self._job.inputs.stream(
-            model.reading, keep_names=model.names is not None, tags=self._writer is not None
+            model.reading, keep_names=model.names is not None, tags=self.predictions is not None, fingerprint=True
         )
-        rows = 0
+        self._resume.begin_pass(k)
         with signals(stream.stop) as caught, contextlib.closing(iter(stream)) as chunks:
             try:
                 for chunk in chunks:
                     model.reading = stream.reading
                     self._report_bad(chunk)
-                    rows += len(chunk)
-                    if rows > skip:
-                        rest = chunk if rows - len(chunk) >= skip else chunk.rows(len(chunk) - (rows - skip))
-                        self._parts(rest, k, rows - len(rest), caught)
+                    self._parts(self._resume.new_rows(chunk), caught)
                     if caught:
                         break
             except DataError as error:
                 self._stuck = True
+                self._broken = isinstance(error, BrokenInputError)
                 return fail(f"{error}{self._kept()}", BAD_DATA)
         if caught:
             fail(f"stopped after {model.examples - self._first} examples{self._kept()}", 0)
             return {2: INTERRUPTED, 15: TERMINATED}.get(caught[0], INTERRUPTED)
+        self._resume.end_pass()
         return OK
 
-    def _parts(self, chunk: Chunk, k: int, start: int, caught: list[int]) -> None:
+    def _parts(self, chunk: Chunk, caught: list[int]) -> None:
         """Take a chunk from one checkpoint to the next, as long as no signal was caught."""
         for part in self._checkpoints.parts(chunk, self._model):
-            self._rows(part, k, start)
-            start += len(part)
+            self._rows(part)
             self._checkpoints.maybe(self._model)
             if caught:
                 return
 
     @property
     def keeps(self) -> bool:
-        """Whether there is a model to save. A file is not replaced by one that met bad data before anything else."""
+        """Whether there is a model to save.
+
+        A file is not replaced by one that met bad data before anything else, nor by one that learned from an input that
+        is not what was written: what came before the damage was seen may be wrong as well.
+        """
         met_nothing = self._stuck and self._model.examples == self._first
-        return self._run.final is not None and not self._run.test_only and not met_nothing
+        return self._run.final is not None and not self._run.test_only and not met_nothing and not self._broken
 
     def _kept(self) -> str:
+        if self._broken and self._run.final is not None:
+            return f"; {self._run.final} is left as it was"
         return f"; what was learned so far is in {self._run.final}" if self.keeps else ""
 
-    def _rows(self, chunk: Chunk, k: int, start: int) -> None:
-        """Take rows of pass k, the first of which is row ``start``; those that cannot be learned are bad records."""
+    def _rows(self, chunk: Chunk) -> None:
+        """Take the next rows of the pass; those that cannot be learned are bad records."""
         at = 0
         while at < len(chunk):
             try:
@@ -191,14 +216,14 @@ class _Training:
                 stop, trouble = at + error.row, refuse_row(chunk, RowError(at + error.row))
                 if error.row and error.trace is not None:
                     self._count(chunk.rows(at, stop), error.trace)
-                self._model.run = {"passes": k, "rows": start + stop, "finished": 0}
                 self.n_bad += 1
                 if self.n_bad > self._job.inputs.skip_bad:
+                    self._model.run = self._resume.taken(chunk.rows(0, stop))
                     raise trouble from error
                 fail(f"skipped {trouble}", 0)
                 stop += 1
             at = stop
-        self._model.run = {"passes": k, "rows": start + len(chunk), "finished": 0}
+        self._model.run = self._resume.taken(chunk)
 
     def _learn(self, chunk: Chunk) -> None:
         """Learn rows (or only look at them), count them and write their predictions."""
@@ -210,9 +235,9 @@ class _Training:
     def _count(self, chunk: Chunk, trace: Trace) -> None:
         model = self._model
         self._progress.update(chunk, trace)
-        if self._writer is not None:
+        if self.predictions is not None:
             prediction = model.predict(chunk) if self._run.test_only else model.before(trace, chunk.label)
-            self._writer.write_rows(prediction.columns(model.binary), chunk.tags)
+            self.predictions.write_rows(prediction.columns(model.binary), chunk.tags)
 
     def _report_bad(self, chunk: Chunk) -> None:
         if not chunk.n_bad:

@@ -69,12 +69,13 @@ def _lesser(mu: Lanes, v: Lanes, zero: Lanes) -> Lanes:
     mass = zero + 0.5
     q = zero + e / (1.0 + e) * 0.5
     z = zero + 0.0
+    last = REACH + h * (1.0 - 1e-9)  # one node at or beyond the reach, never one that depends on rounding
     steps = math.ceil(REACH / min(0.5, 0.52 / max(peak(s), 1e-3)))
     for _ in range(steps):
         z = z + h
         falling = falling * ratio
         rising = rising * inverse
-        w = choose(z <= REACH + 0.5, w * w_ratio, 0.0)  # the same nodes whatever the other lanes need
+        w = choose(z < last, w * w_ratio, 0.0)  # the same nodes whatever the other lanes need
         w_ratio = w_ratio * w_curve
         ec = falling + rising
         # half of the pair: the middle, counted once, has weight one half
