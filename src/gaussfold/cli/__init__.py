@@ -38,9 +38,9 @@ def _open_closed_streams() -> None:
         except OSError:
             os.open(os.devnull, os.O_WRONLY)  # takes the lowest number that is free
     if sys.stdout is None:
-        sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115 - open to the end
+        sys.stdout = os.fdopen(1, "w", closefd=False)
     if sys.stderr is None:
-        sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115 - open to the end
+        sys.stderr = os.fdopen(2, "w", closefd=False)
 
 
 def command() -> None:

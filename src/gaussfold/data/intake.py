@@ -14,7 +14,8 @@ class Intake:
     """What formats are given to read by (see `gaussfold.data.readers.Stream`), and where they write what they find.
 
     ``reading`` gets the columns of the first table, ``n_bad`` counts the bad records of all inputs. ``ring`` says how
-    many chunks may be alive at a time before their memory is used again.
+    many chunks may be alive at a time before their memory is used again. ``refuse_nul`` says that a nul byte in a text
+    is an error rather than a blank.
     """
 
     reading: Reading
@@ -25,6 +26,7 @@ class Intake:
     ring: int = 1
     chunk_bytes: int = 1 << 20
     n_bad: int = 0
+    refuse_nul: bool = False
 
     @cached_property
     def workspace(self) -> Workspace:

@@ -43,8 +43,6 @@ class BadRecord(NamedTuple):
         place = f":{self.line}" if self.column is None else f": column {self.column!r}, row {self.line}"
         tabs = self.found.count(b"\t") > 1  # nobody writes them inside a field
         remedy = "; fields look separated by tabs: --separator tab" if tabs else ""
-        if b"\0" in self.found:
-            remedy = "; there are nul bytes: is the text UTF-16, or the file damaged? make it UTF-8"
         return f"{self.source}{place}: {text}" + (f", found {shown!r}" if shown else "") + remedy
 
 
@@ -57,6 +55,14 @@ class BrokenInputError(DataError):
 
     What came before may be wrong as well, so nothing that was learned from it should be kept.
     """
+
+
+class NulBytesError(BrokenInputError):
+    """There is a nul byte in a text, which no text has."""
+
+    def __init__(self, source: str, place: str) -> None:
+        what = "there are nul bytes; is it UTF-16, damaged, or no text? make it UTF-8 without them"
+        super().__init__(f"{source}:{place}: {what}")
 
 
 class BadRecordError(DataError):

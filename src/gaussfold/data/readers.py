@@ -82,7 +82,9 @@ class Stream:
         self._stopping = threading.Event()
         self._background, self._copy, self._fingerprint = background, copy, fingerprint
         ring = _RING if background else _RING - _AHEAD
-        self._wanted = Intake(self.reading, roles or Roles(), max_bad, keep_names, tags, ring, chunk_bytes)
+        self._wanted = Intake(
+            self.reading, roles or Roles(), max_bad, keep_names, tags, ring, chunk_bytes, refuse_nul=True
+        )
 
     def __iter__(self) -> Generator[Chunk]:
         chunks = self._chunks()

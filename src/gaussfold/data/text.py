@@ -12,7 +12,7 @@ import numpy as np
 from gaussfold.data.chunks import Chunk, Parse
 from gaussfold.data.intake import Intake
 from gaussfold.data.interactions import compile_interactions
-from gaussfold.data.messages import BadRecord, BadRecordError, DataError
+from gaussfold.data.messages import BadRecord, BadRecordError, DataError, NulBytesError
 from gaussfold.data.naming import Named, name_slots
 from gaussfold.data.sources import Source, skip_mark
 from gaussfold.engine.text.byte_scan import PADDING
@@ -84,7 +84,11 @@ class TextReader:
         self._make_room(min(self._space.n_bytes, LONGEST_RECORD))
         ended = False
         while not ended:
+            known = self._filled
             ended = self._fill(source)
+            nul = self._buffer.find(b"\0", known, self._filled)
+            if nul >= 0 and self._intake.refuse_nul:
+                yield from self._before_nul(parse, nul, source.name)
             if ended and self._filled and self._buffer[self._filled - 1] != _NEWLINE:
                 self._buffer[self._filled] = _NEWLINE
                 self._filled += 1
@@ -95,6 +99,12 @@ class TextReader:
                     self._make_room(min(2 * self._room, LONGEST_RECORD))
                 else:
                     yield from self._give_up_record(parse, source.name)
+
+    def _before_nul(self, parse: Parse, nul: int, source: str) -> Iterator[Chunk]:
+        """The rows before the line with a nul byte in it; then raise."""
+        line = self._lines + self._buffer.count(b"\n", 0, nul) + 1
+        yield from self._parse(parse, self._buffer.rfind(b"\n", 0, nul) + 1, False, source)
+        raise NulBytesError(source, str(line))
 
     def _give_up_record(self, parse: Parse, source: str) -> Iterator[Chunk]:
         """The record that fills all the room is a bad one: the line that it begins with is taken as it is."""

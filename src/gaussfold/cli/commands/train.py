@@ -58,8 +58,8 @@ def train(job: Job, setting: Setting) -> int:
     code = training.all_passes()
     if job.run.final is not None and training.keeps:
         save_last(model, job.run.final)
-    if training.predictions is not None and training.predictions.failed and code == OK:
-        code = CANNOT_WRITE
+    if training.predictions is not None and training.predictions.failed:
+        code = code or CANNOT_WRITE
     skipped = min(training.n_bad, job.inputs.skip_bad)  # the one that stopped the run was not skipped
     summary = summarise(model, training.before, job.run, skipped, time.perf_counter() - began)
     summary["compile_seconds"] = round(waiting.seconds() - compiling, 6)

@@ -11,7 +11,7 @@ from gaussfold.data import tables, tabular
 from gaussfold.data.chunks import Chunk, Parse
 from gaussfold.data.formats.base import Format
 from gaussfold.data.intake import Intake
-from gaussfold.data.messages import DataError
+from gaussfold.data.messages import DataError, NulBytesError
 from gaussfold.data.plain_numbers import is_float
 from gaussfold.data.reading import KINDS, Column, Reading, Roles
 from gaussfold.data.sources import Source
@@ -48,9 +48,9 @@ def _begin(source: Source, intake: Intake, separator: str) -> tuple[Parse, int]:
         msg = f"{source.name}: its first line is no header: a quote in it is not closed; mend it, or say --no-header"
         raise DataError(msg)
     columns, has_header = tables.describe(records, roles, source.name)
-    if any("\0" in column.name for column in columns):
-        msg = f"{source.name}: there are nul bytes in its header; is it UTF-16, or damaged? make it UTF-8"
-        raise DataError(msg)
+    if intake.refuse_nul and any("\0" in column.name for column in columns):
+        place = "header"
+        raise NulBytesError(source.name, place)
     if known is not None:
         columns = tables.match(known, [column.name for column in columns], source.name)
     else:
