@@ -122,9 +122,10 @@ class Lookback:
                 sweep(worked, likelihood, old.X, old.y, old.sites, rule, at, sample_weight=old.weight, tolerance=0.0,
                       block_size=block_size)  # fmt: skip
             start += room
-        belief.become(worked)
+        trace = Trace(*(np.concatenate(column) for column in zip(*traces, strict=True))) if traces else Trace.empty(0)
+        belief.become(worked)  # from here on nothing can fail
         self._pages = pages
-        return Trace(*(np.concatenate(column) for column in zip(*traces, strict=True))) if traces else Trace.empty(0)
+        return trace
 
     def copy(self) -> Lookback:
         """An independent memory with the same rows (pages are never changed, so they are shared)."""

@@ -274,8 +274,8 @@ class StreamingEstimator(Readout):
                 sample_weight=weight,
                 block_size=self._settings.block_size,
             )
+            counts = np.ones(np.count_nonzero(learned)) if weight is None else weight[learned]  # room before the deed
             results = self._fold(beliefs, validation.with_intercept(X, self.fit_intercept), targets, options, refine)
-            counts = np.ones(np.count_nonzero(learned)) if weight is None else weight[learned]
             score = self._score(Folded(results, targets, learned, counts))
             self._loss = (self._loss[0] - float(counts @ score), self._loss[1] + float(counts.sum()))
             self.n_observations_ += len(counts)

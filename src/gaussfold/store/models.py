@@ -94,11 +94,14 @@ def load(path: str | os.PathLike[str]) -> Any:
         version. The message says which.
     """
     file = Path(path)
-    text, arrays = layout.read_file(file)
-    header = layout.parse_header(file, text)
-    if header["sha256"] != layout.digest(header, arrays):
-        raise refusal(file, "its contents do not match its checksum: it was altered or damaged", layout.RESTORE)
-    return _build(file, header, arrays)
+    try:
+        text, arrays = layout.read_file(file)
+        header = layout.parse_header(file, text)
+        if header["sha256"] != layout.digest(header, arrays):
+            raise refusal(file, "its contents do not match its checksum: it was altered or damaged", layout.RESTORE)
+        return _build(file, header, arrays)
+    except MemoryError as error:
+        raise refusal(file, f"it does not fit into memory ({error})", "free some, or use a larger machine") from error
 
 
 def _build(file: Path, header: Header, arrays: Arrays) -> object:
@@ -113,7 +116,7 @@ def _build(file: Path, header: Header, arrays: Arrays) -> object:
         cls = _class(file, kind)
         with np.errstate(all="ignore"):  # what is not finite is refused, with its name
             return cls.from_store(model, arrays) if issubclass(cls, Described) else cls.from_state(arrays)
-    except StoreError:
+    except (StoreError, MemoryError):
         raise
     except Exception as error:  # whatever a class makes of numbers that somebody else wrote
         found = f"its contents do not make a {kind}: {_said(error)}"

@@ -1,0 +1,156 @@
+"""``python -m tests.faults.kills --kills 1000``: trainings ended by INT, TERM and KILL at random moments.
+
+Each setting is trained once undisturbed. Then trainings are killed, each after a random time between the end of the
+start-up and the end of the run; the model file they leave (if there is one) must load, and ``--resume`` must make it
+into the undisturbed one, byte for byte. Prints the number of kills, of those that met a running training, and what
+was violated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import importlib.util
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import gaussfold as gf
+from tests.faults.scenarios import leftovers
+
+ROWS = 100_000
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+
+
+class Setting(NamedTuple):
+    """A file of data and the options it is trained with."""
+
+    data: str
+    options: tuple[object, ...]
+
+
+SETTINGS = (
+    Setting("plain.vw", ("--checkpoint", 9000)),
+    Setting("plain.vw", ("--prior-std", 0.7, "--checkpoint", 5000, "--keep-names")),
+    Setting("plain.vw", ("--checkpoint-seconds", 0.05, "-q", "us")),
+    Setting("plain.vw", ("--passes", 3, "--checkpoint", 20_011, "--prior-std", 1.3)),
+    Setting("plain.vw", ("--forgetting", 0.9999, "--prior-std", 0.5, "--checkpoint", 7000)),
+    Setting("plain.vw", ("--prior-std", "0.7,u=0.3", "--checkpoint", 4001)),
+    Setting("plain.vw", ("--likelihood", "probit", "--float32", "--checkpoint", 11_000)),
+    Setting("packed.vw.gz", ("--checkpoint", 6000)),
+    Setting("packed.vw.zst", ("--prior-std", 0.7, "--checkpoint", 6000, "-q", "us")),
+    Setting("counts.vw", ("--likelihood", "poisson", "--prior-std", 0.4, "--checkpoint", 5003)),
+    Setting("counts.vw", ("--likelihood", "gaussian", "--noise-std", 0.8, "--coupling", "joint", "--checkpoint", 8000)),
+    Setting("table.csv", ("--checkpoint", 3000, "--keep-names")),
+    Setting("rows.svm", ("--checkpoint", 7777)),
+    Setting("packed.csv.gz", ("--prior-std", 0.7, "--passes", 2)),
+)
+
+
+def write_data(folder: Path) -> None:
+    """Every file that the settings name."""
+    clicks = "".join(f"{k * 7 % 5 < 2:d} |u u{k % 701} x:{k % 11 / 8} |s s{k * k % 1013}\n" for k in range(ROWS))
+    counts = "".join(f"{k * 7 % 5} |u u{k % 701} x:{k % 11 / 8}\n" for k in range(ROWS))
+    table = "label,user,age\n" + "".join(f"{k * 7 % 5 < 2:d},u{k % 701},{k % 11 / 8}\n" for k in range(ROWS))
+    svm = "".join(f"{k * 7 % 5 < 2:d} {k % 71 + 1}:1 {k % 97 + 80}:{k % 11 / 8}\n" for k in range(ROWS))
+    for name, text in (("plain.vw", clicks), ("counts.vw", counts), ("table.csv", table), ("rows.svm", svm)):
+        (folder / name).write_text(text)
+    (folder / "packed.vw.gz").write_bytes(gzip.compress(clicks.encode()))
+    (folder / "packed.csv.gz").write_bytes(gzip.compress(table.encode()))
+    if importlib.util.find_spec("zstandard"):
+        import zstandard
+
+        (folder / "packed.vw.zst").write_bytes(zstandard.compress(clicks.encode()))
+
+
+class Trainings:
+    """One setting: the undisturbed run, and runs that are killed."""
+
+    def __init__(self, setting: Setting, folder: Path, startup: float) -> None:
+        self._setting, self._folder, self._startup = setting, folder, startup
+        began = time.monotonic()
+        final = folder / "undisturbed.model"
+        self._run(final)
+        self._seconds = time.monotonic() - began
+        self._final = final.read_bytes()
+
+    def _start(self, model: Path, *more: object) -> subprocess.Popen[bytes]:
+        given = (self._folder / self._setting.data, "-f", model, "-b", 12, "--quiet", *self._setting.options, *more)
+        command = [sys.executable, "-m", "gaussfold", "train", *map(str, given)]
+        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+    def _run(self, model: Path, *more: object) -> None:
+        with self._start(model, *more) as process:
+            said = process.communicate()[1]
+        if process.returncode:
+            msg = f"exit code {process.returncode}: {said[-300:]!r}"
+            raise RuntimeError(msg)
+
+    def kill(self, rng: random.Random) -> tuple[bool, list[str]]:
+        """One kill: whether the training was still running, and what was violated."""
+        number = SIGNALS[rng.randrange(3)]
+        with tempfile.TemporaryDirectory(dir=self._folder) as name:
+            model = Path(name) / "model"
+            with self._start(model) as process:
+                time.sleep(rng.uniform(self._startup, self._seconds))
+                process.send_signal(number)
+                process.communicate()
+            met = process.returncode != 0
+            found = self._wrong(model)
+            found += leftovers(Path(name)) if not found else []
+        return met, [f"{self._setting}, {number.name}: {what}" for what in found]
+
+    def _wrong(self, model: Path) -> list[str]:
+        try:
+            if model.exists():
+                gf.load(model)
+            self._run(model, "--resume")
+        except (ValueError, OSError, RuntimeError) as error:
+            return [repr(error)]
+        return [] if model.read_bytes() == self._final else ["resumed, it is not the undisturbed model"]
+
+
+def startup_seconds(folder: Path) -> float:
+    """How long a training of two rows takes: hardly more than the start-up."""
+    tiny = folder / "tiny.vw"
+    tiny.write_text("1 |u a\n0 |u b\n")
+    began = time.monotonic()
+    subprocess.run([sys.executable, "-m", "gaussfold", "train", tiny, "-f", folder / "tiny", "--quiet"], check=True)
+    return 0.8 * (time.monotonic() - began)
+
+
+def main(say: Callable[..., None] = print) -> int:
+    """Kill trainings, the settings in turn; 1 if anything was violated."""
+    parser = argparse.ArgumentParser(prog="python -m tests.faults.kills", description=__doc__)
+    parser.add_argument("--kills", type=int, default=60)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    os.environ["GAUSSFOLD_QUIET"] = "1"
+    rng = random.Random(args.seed)
+    met, violations = 0, []
+    with tempfile.TemporaryDirectory(prefix="kills-") as name:
+        folder = Path(name)
+        write_data(folder)
+        startup_seconds(folder)  # compiles
+        startup = startup_seconds(folder)
+        made = [Trainings(setting, folder, startup) for setting in SETTINGS if (folder / setting.data).exists()]
+        for k in range(args.kills):
+            running, found = made[k % len(made)].kill(rng)
+            met += running
+            violations += found
+            for what in found:
+                say(f"\n{what}", flush=True)
+            say(f"\r{k + 1} kills, {met} met a running training, {len(violations)} violations", end="", flush=True)
+    say(f" over {len(made)} settings")
+    return bool(violations)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
