@@ -56,7 +56,7 @@ def test_every_kind_has_its_fits(tmp_path):
     assert "(full, diagonal, lowrank); kept in" in done.stdout
     assert _python("-c", COUNTED % "\n".join(FITS)).stdout == "0\n"
     (tmp_path / "rows.vw").write_bytes(b"1 |u a:0.5 b\n-1 |u c |v d\n" * 30)
-    (tmp_path / "rows.csv").write_bytes(b"label,u,v\n1,red,2\n0,green,1.5\n" * 30)
+    (tmp_path / "rows.csv").write_bytes(b"label,u,v\n" + b"1,red,2\n0,green,1.5\n" * 30)
     for name, more in (("rows.vw", []), ("rows.csv", ["--prior-std", "0.3", "-p", str(tmp_path / "p.csv")])):
         done = _python("-m", "gaussfold", "train", str(tmp_path / name), "--json", "--quiet", *more)
         assert done.returncode == 0, done.stderr
