@@ -136,7 +136,7 @@ def svm_line(line, bits):
     return label, 1.0, close([("", 0, features)], bits)
 
 
-def csv_rows(text, columns, bits, separator=","):
+def csv_rows(text, columns, bits, separator=",", wanted=None):
     """columns: (name, kind) pairs; no header in the text.
 
     Bad records are left out. After one, whatever is wrong with it, the next *line* is looked at, not the next record:
@@ -152,7 +152,7 @@ def csv_rows(text, columns, bits, separator=","):
         at = text.index("\n", at) + 1
         with contextlib.suppress(Bad):
             if fields is not None:
-                yield csv_row(fields, columns, bits)
+                yield csv_row(fields, columns, bits, wanted)
                 at = after
 
 
@@ -190,7 +190,7 @@ def _csv_record(text, at, n_columns, separator):
             return None, at
 
 
-def csv_row(fields, columns, bits):
+def csv_row(fields, columns, bits, wanted=None):
     label, weight, groups = math.nan, 1.0, []
     for (name, kind), field in zip(columns, fields, strict=True):
         seed, trimmed = murmur(name), field.strip(" \t")
@@ -206,4 +206,4 @@ def csv_row(fields, columns, bits):
             groups.append((name, seed, [feature]))
         elif kind == "category":
             groups.append((name, seed, [(murmur(field, seed), 1.0)]))
-    return label, weight, close(groups, bits)
+    return label, weight, close(groups, bits, wanted)

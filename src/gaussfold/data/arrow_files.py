@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 ROWS = 8192
 """Rows of a batch as it is handed on."""
+_ROWS_PER_BYTE = 64
 _FILE_MAGIC = b"ARROW1"
 _STREAM_END = b"\xff\xff\xff\xff\0\0\0\0"
 
@@ -30,9 +31,10 @@ class TypedTable:
     def __init__(self, source: Source, kind: str) -> None:
         _need_pyarrow(source.name, kind)
         self._source, self._kind = source, kind
-        self._place = "its schema"
+        self._place = "it"
         with self.trouble():
-            self._file = _open(source, kind)
+            self._stream = _file_of(source.name) if kind == "arrow" else None
+            self._file = _open(source, self._stream)
             self.schema: pa.Schema = self._file.schema_arrow if kind == "parquet" else self._file.schema
             for field in self.schema:
                 str(field.name), str(field.type)  # texts that are no text are found here
@@ -45,6 +47,7 @@ class TypedTable:
                 batch = next(found, None)
                 if batch is None:
                     break
+                _refuse_nothing_repeated(batch)
                 batch.validate(full=True)
             for start in range(0, batch.num_rows, ROWS):
                 yield batch.slice(start, ROWS)
@@ -68,7 +71,11 @@ class TypedTable:
             try:
                 yield self._file.read_next_batch()
             except StopIteration:
-                return
+                break
+        self._place = "its end"
+        if self._stream is not None and self._stream.tell() != self._stream.size():
+            msg = f"there are bytes after byte {self._stream.tell()}, where the stream ends"
+            raise ValueError(msg)
 
     @contextlib.contextmanager
     def trouble(self) -> Iterator[None]:
@@ -93,17 +100,34 @@ def _need_pyarrow(name: str, kind: str) -> None:
         raise DataError(msg) from error
 
 
-def _open(source: Source, kind: str) -> pq.ParquetFile | pa.ipc.RecordBatchFileReader | pa.ipc.RecordBatchStreamReader:
+def _file_of(name: str) -> pa.OSFile:
+    import pyarrow as pa
+
+    return pa.OSFile(name)
+
+
+def _open(
+    source: Source, file: pa.OSFile | None
+) -> pq.ParquetFile | pa.ipc.RecordBatchFileReader | pa.ipc.RecordBatchStreamReader:
+    """Open a Parquet file by its name, or an Arrow file or stream that is open already."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if kind == "parquet":
+    if file is None:
         return pq.ParquetFile(source.name, memory_map=False, page_checksum_verification=True)
     if source.peek(len(_FILE_MAGIC)) == _FILE_MAGIC:
-        return pa.ipc.open_file(pa.OSFile(source.name))
-    with pa.OSFile(source.name) as file:
-        file.seek(max(0, file.size() - len(_STREAM_END)))
-        if file.read(len(_STREAM_END)) != _STREAM_END:
-            msg = "the mark at the end of the stream is missing; was it cut?"
-            raise EOFError(msg)
-    return pa.ipc.open_stream(pa.OSFile(source.name))
+        return pa.ipc.open_file(file)
+    file.seek(max(0, file.size() - len(_STREAM_END)))
+    if file.read(len(_STREAM_END)) != _STREAM_END:
+        msg = "the mark at the end of the stream is missing; was it cut?"
+        raise EOFError(msg)
+    file.seek(0)
+    return pa.ipc.open_stream(file)
+
+
+def _refuse_nothing_repeated(batch: pa.RecordBatch) -> None:
+    """Columns without values need no memory, so a damaged length would keep us busy for years."""
+    most = _ROWS_PER_BYTE * max(batch.get_total_buffer_size(), 1 << 14)
+    if batch.num_rows > most:
+        msg = f"it says that it has {batch.num_rows} rows, and holds next to nothing"
+        raise ValueError(msg)

@@ -107,6 +107,7 @@ class Stream:
                     if self._fingerprint:
                         seen = seen.after(chunk)
                     yield dataclasses.replace(chunk, seen=seen) if self._fingerprint else chunk
+                self.reading = intake.reading  # also of a table without rows
 
 
 def format_of(name: str, reading: Reading, source: Source) -> Format:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 _BOM = b"\xef\xbb\xbf"
+_FIRST, _CAN_LOOK_BACK = 1 << 12, os.name != "nt"
 _PATIENCE = 0.05
 """Seconds to wait for more bytes on a pipe before the rows that have come are handed on."""
 
@@ -63,44 +64,43 @@ class _Watched:
     """An open file, and whether it stayed as it was while it was read.
 
     Another file put in its place does no harm: the one that is open is read to its end. One that grows is read as far
-    as it goes. One that is cut or written over is noticed at its end, by its size and time.
+    as it goes. One that is cut or written over is noticed at its end, by its size, its time and its first bytes.
     """
 
     def __init__(self, raw: io.FileIO, name: str) -> None:
-        self._raw, self._name, self._taken = raw, name, 0
+        self._raw, self._name = raw, name
         self._before = os.fstat(raw.fileno())
         self.regular = stat.S_ISREG(self._before.st_mode)
+        self._first = os.pread(raw.fileno(), _FIRST, 0) if self.regular and _CAN_LOOK_BACK else b""
 
     def read(self, size: int) -> bytes:
         found = self._raw.read(size) or b""
-        self._note(len(found))
+        if not found:
+            self.check_unchanged()
         return found
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         found = int(self._raw.readinto(buffer) or 0)
-        self._note(found)
+        if not found:
+            self.check_unchanged()
         return found
 
     def fileno(self) -> int:
         return self._raw.fileno()
 
-    def _note(self, size: int) -> None:
-        self._taken += size
-        if not size:
-            self.check_unchanged(self._taken)
-
-    def check_unchanged(self, size: int | None = None) -> None:
-        """Raise if the file is not what it was when it was opened (``size``: or was not all that could be read)."""
+    def check_unchanged(self) -> None:
+        """Raise if the file is not what it was when it was opened."""
         before, now = self._before, os.fstat(self._raw.fileno())
-        if not self.regular or not before.st_size:  # what has no size cannot be compared
+        if not self.regular or (now.st_size, now.st_mtime_ns) == (before.st_size, before.st_mtime_ns):
             return
-        size = now.st_size if size is None else size
-        cut = min(size, now.st_size) < before.st_size
-        rewritten = now.st_mtime_ns != before.st_mtime_ns and now.st_size == before.st_size
-        if cut or rewritten:
-            what = f"the file was {'cut' if cut else 'changed'} while it was read, near byte {size}"
+        cut = now.st_size < before.st_size
+        if cut or now.st_size == before.st_size or not self._begins_as_before():
+            what = f"the file was {'cut' if cut else 'changed'} while it was read, and has {now.st_size} bytes now"
             msg = f"{self._name}: {what}; read it again when nobody writes to it"
             raise BrokenInputError(msg)
+
+    def _begins_as_before(self) -> bool:
+        return not _CAN_LOOK_BACK or os.pread(self._raw.fileno(), len(self._first), 0) == self._first
 
 
 class Source:

@@ -50,11 +50,25 @@ def case(rng: np.random.Generator, folder: Path) -> None:
     same_however_it_comes(rng, path, reading, roles, max_bad=int(rng.integers(0, 3)), **options)
     found = same_however_it_comes(rng, path, reading, roles, max_bad=1000, **options)
     text = raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
-    if found.error is not None or "\ufffd" in text or not is_plain(text) or roles.header is not False:
+    if found.error is not None or "\ufffd" in text or not is_plain(text):
         return
     columns = [(column.name, column.kind) for column in found.columns]
-    if reading.interact or any(name.startswith("a") for name, _ in columns):
+    if [name for name, _ in columns] != [f"c{k}" for k in range(len(columns))]:
+        text = _without_header(text)
+    if text is None or reading.interact == ("a:",):
         return
-    wanted = list(parsers.csv_rows(text, columns, reading.bits, separator))
+    wanted = list(
+        parsers.csv_rows(text, columns, reading.bits, separator, (lambda *_: True) if reading.interact else None)
+    )
     assert len(wanted) == len(found.rows)
     assert_rows(found, [(*row, ours[3]) for row, ours in zip(wanted, found.rows, strict=True)])
+
+
+def _without_header(text: str) -> str | None:
+    """What follows the first line that is not empty; None if a quote in it makes that hard to tell."""
+    rest = text
+    while rest:
+        line, _, rest = rest.partition("\n")
+        if line.removesuffix("\r"):
+            return None if '"' in line else rest
+    return rest
