@@ -82,11 +82,8 @@ def test_predictions_are_not_written_over_what_is_read(cli, tmp_path, data):
 def test_predictions_stay_as_they_were_if_the_run_is_refused(cli, tmp_path, data):
     (tmp_path / "p.csv").write_text("old")
     (tmp_path / "other.vw").write_bytes(clicks(3000, seed=1))
-    assert cli("train", data, *OPTIONS, "-f", tmp_path / "m")[0] == 0
-    code, _, _ = cli(
-        "train", tmp_path / "other.vw", *OPTIONS, "-f", tmp_path / "m", "--resume", "-p", tmp_path / "p.csv"
-    )
-    assert code == 2
+    more = ("-f", begun(cli, tmp_path, data, 100), "--resume", "-p", tmp_path / "p.csv")
+    assert cli("train", tmp_path / "other.vw", *OPTIONS, *more)[0] == 2
     assert (tmp_path / "p.csv").read_text() == "old"
 
 
@@ -122,20 +119,24 @@ def test_a_run_does_not_go_on_with_another_input(cli, tmp_path, data):
         "too short": b"".join(lines[:100]),
         "nothing": b"",
     }
-    for rows in (3000, None):
-        if rows is None:
-            model = tmp_path / "m"
-            assert cli("train", data, *OPTIONS, "-f", model)[0] == 0
-        else:
-            model = begun(cli, tmp_path, data, rows)
-        before = model.read_bytes()
-        for name, other in others.items():
-            (tmp_path / "other.vw").write_bytes(other)
-            code, _, err = cli("train", tmp_path / "other.vw", *OPTIONS, "-f", model, "--resume")
-            assert code == 2, name
-            assert "gaussfold: --resume: the " in err
-            assert "give the same input with the same options" in err
-            assert model.read_bytes() == before
+    model = begun(cli, tmp_path, data, 3000)
+    before = model.read_bytes()
+    for name, other in others.items():
+        (tmp_path / "other.vw").write_bytes(other)
+        code, _, err = cli("train", tmp_path / "other.vw", *OPTIONS, "-f", model, "--resume")
+        assert code == 2, name
+        assert "gaussfold: --resume: the " in err
+        assert "give the same input with the same options" in err
+        assert model.read_bytes() == before
+
+
+def test_a_run_that_is_finished_says_so_and_reads_nothing(cli, tmp_path, data):
+    assert cli("train", data, *OPTIONS, "-f", tmp_path / "m")[0] == 0
+    before = (tmp_path / "m").read_bytes()
+    code, _, err = cli("train", tmp_path / "d.vw", *OPTIONS, "-f", tmp_path / "m", "--resume")
+    assert code == 0
+    assert f"--resume: the run that made {tmp_path / 'm'} is finished, so nothing is read; leave it out to go on" in err
+    assert (tmp_path / "m").read_bytes() == before
 
 
 @pytest.mark.parametrize("prior", ["auto", "u=0.3,t=2", "0.7"])

@@ -13,8 +13,9 @@ class Resume:
     Parameters
     ----------
     run
-        Where the run was that is to go on, as a model file has it: ``passes`` and ``rows`` to skip, whether it was
-        ``finished``, and ``input``, the fingerprint of the first ``seen`` rows (files of older versions have none).
+        Where the run was that is to go on, as a model file has it: ``passes`` and ``rows`` to skip, and ``input``, the
+        fingerprint of the first ``seen`` rows (files of older versions have none); or that it was ``finished``. That is
+        all a finished run leaves: the model is the same then whether it was made in one run or in several.
         Empty: a new run.
     passes
         How many are wanted.
@@ -23,10 +24,7 @@ class Resume:
     def __init__(self, run: dict[str, int], passes: int) -> None:
         self._old, self._passes = run, passes
         self._checked = "input" not in run
-        finished = bool(run.get("finished"))
-        # a run that is done is read once more, to see whether the input is the one it was done with
-        self._only_check = finished and not self._checked
-        self.first_pass = (passes - 1 if self._only_check else passes) if finished else run.get("passes", 0)
+        self.first_pass = passes if run.get("finished") else run.get("passes", 0)
         self._pass, self._rows, self._seen = self.first_pass, 0, Fingerprint()
 
     def begin_pass(self, k: int) -> None:
@@ -49,8 +47,6 @@ class Resume:
     @property
     def _known_rows(self) -> int:
         """Rows of this pass that were learned before."""
-        if self._only_check:
-            return 1 << 62
         return self._old.get("rows", 0) if self._pass == self.first_pass else 0
 
     def _compare(self, seen: Fingerprint) -> None:
@@ -65,15 +61,12 @@ class Resume:
     def taken(self, chunk: Chunk) -> dict[str, int]:
         """Count rows that were learned; return the place, as a model file has it."""
         self._take(chunk)
-        return self._place(self._pass, self._rows, 0)
+        place = {"passes": self._pass, "rows": self._rows, "finished": 0}
+        return place | {"seen": self._rows, "input": self._seen.to_number()}
 
     def _take(self, chunk: Chunk) -> None:
         self._rows += len(chunk)
         self._seen = self._seen.after(chunk) if chunk.seen is None else chunk.seen
-
-    def _place(self, passes: int, rows: int, finished: int) -> dict[str, int]:
-        place = {"passes": passes, "rows": rows, "finished": finished}
-        return place | {"seen": self._rows, "input": self._seen.to_number()}
 
     def end_pass(self) -> None:
         """The input is over."""
@@ -83,4 +76,4 @@ class Resume:
 
     def finished(self) -> dict[str, int]:
         """The place after all passes."""
-        return self._old if self._old.get("finished") else self._place(self._passes, 0, 1)
+        return {"passes": self._passes, "rows": 0, "finished": 1}

@@ -109,6 +109,8 @@ def _start_model(job: Job, setting: Setting) -> StreamModel:
     )  # fmt: skip
     if run.keep_names and model.names is None:
         model.names = {}
+    if run.resume and model.run.get("finished"):
+        fail(f"--resume: the run that made {initial} is finished, so nothing is read; leave it out to go on", 0)
     return model
 
 
