@@ -14,12 +14,19 @@ from typing import Self, final
 import numpy as np
 
 import gaussfold as gf
+from gaussfold import schema
 from gaussfold.beliefs.natural import combined
 from gaussfold.engine.arrays import over_arrays
 from gaussfold.observations import Observations
 from gaussfold.rows import as_rows, dense_rows
 from gaussfold.trace import ONCE, Pass, RowError, Trace, learn_before_failure
 from gaussfold.types import Array, ArrayLike, Moments, Program
+
+PARTS = (
+    schema.Part("precision", ("d", "d"), "double", symmetric=True),
+    schema.Part("precision_mean", ("d",), "double"),
+)
+"""What a model file holds of it."""
 
 
 @final
@@ -96,7 +103,8 @@ class InformationGaussian:
 
     @classmethod
     def from_state(cls, state: dict[str, np.ndarray]) -> Self:
-        """Undo it, bit for bit."""
+        """Undo it, bit for bit; a file is checked before it is believed."""
+        schema.check(state, PARTS)
         return cls(state["precision"], state["precision_mean"])
 
     # What can be folded into
