@@ -56,8 +56,8 @@ def test_targets_that_can_never_be_written_are_refused_before_training(cli, tmp_
         ("-f", "/dev/null", 4, "it is a device"),
         ("-f", tmp_path / "folder", 4, "it is a directory"),
         ("-f", tmp_path / "no" / "m", 4, "does not exist; create it first"),
-        ("-p", tmp_path / "folder", 4, "it is a directory"),
-        ("-p", tmp_path / "no" / "p.csv", 4, "does not exist; create it first"),
+        ("-p", tmp_path / "folder", 5, "it is a directory"),
+        ("-p", tmp_path / "no" / "p.csv", 5, "does not exist; create it first"),
         ("-p", data, 5, "also read or written"),
         ("-f", data, 5, "also read or written"),
     ):

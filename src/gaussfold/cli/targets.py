@@ -16,7 +16,9 @@ def check_target(path: str | None) -> None:
     """Refuse a path to which no model can be saved: a model file is put in place by renaming, so it must be a file."""
     if path is None:
         return
-    _check_place(path)
+    trouble = _place_trouble(path)
+    if trouble is not None:
+        raise StoreError(trouble)
     if Path(path).exists() and not Path(path).is_file():
         msg = f"{path}: it is {_kind(path)}, and a model is saved to a file; give the name of one"
         raise StoreError(msg)
@@ -27,7 +29,9 @@ def check_output(path: str) -> None:
     """Refuse a path to which no rows can be written; a pipe or a device is as good as a file, "-" is always there."""
     if path == "-":
         return
-    _check_place(path)
+    trouble = _place_trouble(path)
+    if trouble is not None:
+        raise Failure(trouble, CANNOT_WRITE)
     if not Path(path).exists():
         _check_directory(path)
     elif not os.access(path, os.W_OK):
@@ -58,15 +62,15 @@ def _is_same(one: str, other: str) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-def _check_place(path: str) -> None:
+def _place_trouble(path: str) -> str | None:
+    """What is wrong with the place, if anything: exit 4 for a model file, 5 for any other output."""
     target = Path(path)
     if target.is_dir():
-        msg = f"{path}: it is a directory; give the name of a file inside it"
-        raise StoreError(msg)
+        return f"{path}: it cannot be written, it is a directory; give the name of a file inside it"
     parent = target.absolute().parent
     if not parent.is_dir():
-        msg = f"{path}: the directory {str(parent)!r} does not exist; create it first"
-        raise StoreError(msg)
+        return f"{path}: it cannot be written, the directory {str(parent)!r} does not exist; create it first"
+    return None
 
 
 def _check_directory(path: str) -> None:
