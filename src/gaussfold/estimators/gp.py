@@ -45,7 +45,7 @@ class _GPEstimator(BaseEstimator):
 
     covariance: Covariance | None
     rule: str | SiteRule
-    curvature: str | Curvature
+    curvature: str | Curvature | None
     structure: str
     inducing: ArrayLike
     damping: float
@@ -166,7 +166,7 @@ class GPClassifier(ClassifierMixin, _GPEstimator):
         covariance: Covariance | None = None,
         link: Link = "logit",
         rule: str | SiteRule = "vi",
-        curvature: str | Curvature = "exact",
+        curvature: str | Curvature | None = None,
         structure: str = "dense",
         *,
         inducing: ArrayLike = None,
@@ -260,7 +260,7 @@ class GPRegressor(RegressorMixin, _GPEstimator):
         noise_std: float = 0.5,
         df: float | None = None,
         rule: str | SiteRule = "vi",
-        curvature: str | Curvature = "exact",
+        curvature: str | Curvature | None = None,
         structure: str = "dense",
         *,
         normalize_y: bool = True,

@@ -8,6 +8,7 @@ import numpy as np
 import scipy
 
 from gaussfold.expectations.gauss_hermite import nodes
+from gaussfold.expectations.kinks import mended
 from gaussfold.types import Array, ArrayLike, Moments
 
 STEPS = 50
@@ -42,5 +43,7 @@ def tilted(
     share = np.exp(log_w - total)
     first, second = (alpha * np.asarray(d) for d in derivatives(y[..., None], f))
     gradient = (share * first).sum(axis=-1)
-    hessian = (share * (second + first**2)).sum(axis=-1) - gradient**2
+    square = (share * (second + first**2)).sum(axis=-1)
+    by_parts = ((share * (f - m[..., None]) ** 2).sum(axis=-1) / v - 1.0) / v
+    hessian = mended(square, by_parts, np.ones(v.shape), v) - gradient**2
     return total[..., 0] - 0.5 * np.log(precision * v), gradient, hessian

@@ -2,7 +2,7 @@
 
 - `covariances`: one covariance function, one file, its state-space form with it
 - `priors`: what a prior promises; `dense`, `sparse`, `markov` (`chain`, `kalman`, `square_root`) keep it
-- `site_updates`, `inference`, `damping`: sites from marginals and marginals from sites, until the energy settles
+- `site_updates`, `starts`, `walk`, `inference`: sites from marginals and marginals from sites, until the energy settles
 - `learning`, `hyper`: hyperparameters; `stochastic`: batches; `online`: streams; `storage`: model files
 
 Reference twins: ``tests/reference/dense_gp.py`` and ``tests/reference/kalman.py``.
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from gaussfold.gp import covariances
 from gaussfold.gp.covariances import *  # noqa: F403  there is one list of covariances, and it is there
 from gaussfold.gp.inference import FitResult as FitResult
+from gaussfold.gp.inference import NotConvergedWarning as NotConvergedWarning
 from gaussfold.gp.model import GaussianProcess as GaussianProcess
 
 if not TYPE_CHECKING:
-    __all__ = [*covariances.__all__, "FitResult", "GaussianProcess"]
+    __all__ = [*covariances.__all__, "FitResult", "GaussianProcess", "NotConvergedWarning"]

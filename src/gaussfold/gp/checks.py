@@ -13,6 +13,7 @@ from gaussfold.likelihoods import as_vector
 from gaussfold.likelihoods import resolve as resolve_likelihood
 from gaussfold.likelihoods.chained import VectorLikelihood
 from gaussfold.protocols import Likelihood
+from gaussfold.rules import Curvature, SiteRule, resolve_curvature
 from gaussfold.types import Array, ArrayLike
 
 STRUCTURES = ("dense", "sparse", "markov")
@@ -21,6 +22,17 @@ STRUCTURES = ("dense", "sparse", "markov")
 def likelihood_of(likelihood: Any) -> Likelihood | VectorLikelihood:
     """A likelihood of one latent or of several, by name or as an object."""
     return likelihood if isinstance(likelihood, VectorLikelihood) else resolve_likelihood(likelihood)
+
+
+def curvature_of(
+    curvature: str | Curvature | None, rule: SiteRule, likelihood: Likelihood | VectorLikelihood, *, in_batches: bool
+) -> Curvature:
+    """A policy by name or as an object; None chooses by the likelihood and by whether steps can be checked."""
+    if curvature is not None:
+        return resolve_curvature(curvature)
+    if in_batches and not as_vector(likelihood).log_concave and "heuristic" in rule.curvatures:
+        return resolve_curvature("heuristic")
+    return resolve_curvature("exact")
 
 
 def covariances_of(covariance: Any, latents: int) -> tuple[Covariance, ...]:

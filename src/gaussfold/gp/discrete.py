@@ -11,7 +11,10 @@ import numpy as np
 
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.linalg.small import root_adjoint, symmetrised
-from gaussfold.types import Array
+from gaussfold.rules import Exact
+from gaussfold.rules.bfgs import QuasiNewtonMemory
+from gaussfold.rules.curvature import Target
+from gaussfold.types import Array, VectorSite
 
 
 def is_summed(model: VectorLikelihood, cubature: AnyCubature) -> bool:
@@ -30,3 +33,20 @@ def summed_slopes(
         by_root = np.einsum("p,npd,pe->nde", block.weights, gradient, block.points)
         by_cov[block.rows] = symmetrised(root_adjoint(block.roots, by_root))
     return by_mean, by_cov
+
+
+class AsSummed(Exact):
+    """Exact curvature of vi as (16) is computed: where that is a sum over nodes, the sum's own derivatives.
+
+    Short steps then lower the energy to the last digit, however coarse the nodes are, and kinks of log p count. The
+    engine's integrals of one latent are as good as exact.
+    """
+
+    def site(self, target: Target, memory: QuasiNewtonMemory | None) -> tuple[VectorSite, QuasiNewtonMemory | None]:
+        """The rule's own site, or the sum's."""
+        view = target.view
+        scalar = view.likelihood.one_latent
+        if view.cubature is None and scalar is not None and scalar.record is not None:
+            return target.exact(), memory
+        by_mean, by_cov = summed_slopes(*view)
+        return VectorSite(by_mean, 2.0 * by_cov), memory

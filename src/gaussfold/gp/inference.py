@@ -1,16 +1,23 @@
-"""Iterations until the energy settles: sites from marginals, marginals from sites, shorter steps where it rises."""
+"""Iterations until the energy settles: sites from marginals, marginals from sites, every step checked (see `walk`)."""
 
 from __future__ import annotations
 
+import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gaussfold.gp.damping import Damping
+from gaussfold.gp.starts import START_PRECISION, mode_sites, plain_sites
+from gaussfold.gp.walk import Point, Problem, Walk, at_sites, measured
 from gaussfold.progress import Progress
 
 if TYPE_CHECKING:
     from gaussfold.gp.model import GaussianProcess
+
+
+class NotConvergedWarning(UserWarning):
+    """A fit, or learning, that ended before the energy had settled."""
 
 
 class FitResult(NamedTuple):
@@ -28,29 +35,95 @@ class FitResult(NamedTuple):
     """The first of them in the order of the data, or -1."""
 
 
+def problem_of(model: GaussianProcess) -> Problem:
+    """The model's rule, labels and prior."""
+    return Problem(model.recipe, model.Y_, model.prior_.update)
+
+
+def start(model: GaussianProcess, *, chosen: bool) -> None:
+    """Give the model its first sites and their posterior: chosen by the likelihood, or plain ones."""
+    latents, precision = len(model.covariances), model.start_precision
+    plain = plain_sites(model.Y_, latents, START_PRECISION if precision is None else precision)
+    best: Point | None = None
+    if chosen and precision is None:
+        problem = problem_of(model)
+        floor = START_PRECISION if model.curvature.bends_with_step else 0.0
+        sites = mode_sites(model.recipe, model.covariances, model.X_, model.Y_, floor)
+        candidates = [] if sites is None else [sites]
+        if sites is None or not model.recipe.model.log_concave:  # there may be several valleys
+            candidates.append(plain)
+        for each in candidates:
+            try:
+                point = at_sites(problem, each, None)
+            except (ValueError, np.linalg.LinAlgError):
+                continue
+            best = point if best is None or point.merit < best.merit else best
+    model.memory_ = None
+    if best is None:
+        model.sites_, model.marginals_ = plain, model.prior_.update(plain)
+    else:
+        model.sites_, model.marginals_ = best.sites, best.marginals
+
+
 def iterate(model: GaussianProcess, iterations: int | None) -> FitResult:
-    """Go on from the model's sites until its energy settles, or for exactly so many iterations."""
-    limit = model.max_iter if iterations is None else iterations
+    """Go on from the model's sites until its energy settles, or for exactly so many plain iterations of (9)."""
+    if iterations is not None:
+        return _plain(model, iterations)
+    return settle(model, model.max_iter, model.tol)
+
+
+def _plain(model: GaussianProcess, iterations: int) -> FitResult:
     history: list[float] = []
     bad = (0, -1)
-    converged = False
-    damping = Damping(model.damping, adapts=iterations is None and model.recipe.descends)
-    with Progress("inference", limit, 0, model.verbose) as progress:
-        while len(history) < limit and not converged:
-            bad = model.step(damping.value)
+    with Progress("inference", iterations, 0, model.verbose) as progress:
+        for done in range(iterations):
+            bad = model.step()
             history.append(model.energy())
-            damping.see(history[-1])
-            progress.show(len(history), f"energy {history[-1]:.6g}")
+            progress.show(done + 1, f"energy {history[-1]:.6g}")
             if not np.isfinite(history[-1]):
                 msg = (
                     f"the energy became {history[-1]!r} after {len(history)} iterations; use a smaller damping, "
-                    f"now {model.damping!r}, or another curvature"
+                    f"now {model.damping!r}, or another curvature, or leave out iterations= to have steps checked"
                 )
                 raise ValueError(msg)
-            converged = iterations is None and has_settled(history, model.tol)
-    return FitResult(len(history), history[-1] if history else model.energy(), converged, tuple(history), *bad)
+    return FitResult(len(history), history[-1] if history else model.energy(), False, tuple(history), *bad)
 
 
-def has_settled(history: list[float], tol: float) -> bool:
-    """Whether the last change is small, relative to one and to the value itself."""
-    return len(history) > 1 and abs(history[-1] - history[-2]) <= tol * (1.0 + abs(history[-1]))
+def settle(model: GaussianProcess, limit: int, tol: float, *, quiet: bool = False) -> FitResult:
+    """Checked steps from the model's sites until the energy settles; says so if it does not (unless ``quiet``)."""
+    problem = problem_of(model)
+    here = model.sites_, model.memory_, model.marginals_
+    first = Point(*here, np.inf, np.inf)  # any step that leaves a finite energy is a better place
+    with suppress(ValueError):
+        first = measured(problem, *here)
+    walk = Walk(problem, first, model.damping)
+    history: list[float] = []
+    converged, trouble = False, ""
+    with Progress("inference", limit, 0, model.verbose if not quiet else False) as progress:
+        while len(history) < limit and not converged and not walk.is_stuck:
+            try:
+                walk.step()
+            except ValueError as error:
+                if not history:
+                    raise
+                trouble = f" ({error})"
+                break
+            history.append(walk.now.energy)
+            progress.show(len(history), f"energy {history[-1]:.6g}")
+            converged = walk.has_settled(tol)
+    now = walk.now
+    model.sites_, model.memory_, model.marginals_ = now.sites, now.memory, now.marginals
+    if not converged and not quiet:
+        _warn(model, history, walk.to_come, trouble)
+    return FitResult(len(history), now.energy, converged, tuple(history), *now.bad)
+
+
+def _warn(model: GaussianProcess, history: list[float], to_come: float, trouble: str) -> None:
+    change = abs(history[-1] - history[-2]) if len(history) > 1 else float("inf")
+    msg = (
+        f"inference has not converged after {len(history)} iterations{trouble}: the energy, now {history[-1]:.6g}, "
+        f"last changed by {change:.3g} and may change by {to_come:.3g} more, where tol={model.tol:g} allows "
+        f"{model.tol * (1.0 + abs(history[-1])):.3g}; raise max_iter={model.max_iter} or call resume(), or use "
+        "rule='vi' with curvature='exact', whose steps always lower the energy"
+    )
+    warnings.warn(msg, NotConvergedWarning, stacklevel=5)

@@ -17,9 +17,8 @@ from scipy.optimize import minimize
 
 from gaussfold.checks import one_of
 from gaussfold.gp import hyper
-from gaussfold.gp.damping import Damping
 from gaussfold.gp.differences import by_log_parameter
-from gaussfold.gp.inference import has_settled
+from gaussfold.gp.inference import settle, start
 from gaussfold.gp.site_updates import likelihood_cavity, settled_slopes, slopes
 from gaussfold.likelihoods import Gaussian
 from gaussfold.progress import Progress
@@ -115,21 +114,15 @@ class _Problem:
         covariances, likelihood = hyper.replaced(model.covariances, model.likelihood, values)
         Z = x[count:].reshape(-1, model.X_.shape[1]) if self.moves_inducing else None
         prior = model.prior_.with_covariances(covariances, Z)
-        marginals = prior.update(model.sites_)
-        model.covariances, model.likelihood, model.prior_, model.marginals_ = covariances, likelihood, prior, marginals
+        model.covariances, model.likelihood, model.prior_ = covariances, likelihood, prior
+        try:
+            model.marginals_ = prior.update(model.sites_)
+        except ValueError:  # negative sites that another prior could bear
+            start(model, chosen=True)
 
     def infer(self) -> float:
         """Iterate until the energy settles."""
-        model = self.model
-        last, damping = np.inf, Damping(model.damping, adapts=model.recipe.descends)
-        for _ in range(INNER_LIMIT):
-            model.step(damping.value)
-            now = model.energy()
-            damping.see(now)
-            if abs(now - last) <= INNER_TOLERANCE * (1.0 + abs(now)):
-                break
-            last = now
-        return now
+        return settle(self.model, INNER_LIMIT, INNER_TOLERANCE, quiet=True).energy
 
     def gradient(self, *, settled: bool) -> Array:
         found = energy_gradient(self.model, settled=settled)
@@ -241,7 +234,7 @@ def _alternate(problem: _Problem, max_iter: int) -> Learned:
             problem.set(found.x)
             history.append(problem.infer())
             progress.show(len(history) - 1, f"energy {history[-1]:.6g}")
-            converged = has_settled(history, model.tol)
+            converged = abs(history[-1] - history[-2]) <= model.tol * (1.0 + abs(history[-1]))
             if converged:
                 break
     return Learned(history[-1], problem.evaluations, converged, tuple(history), model.parameters())

@@ -12,7 +12,7 @@ from gaussfold.checks import between, not_negative, whole
 from gaussfold.gp import checks, hyper, storage
 from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.dense import DensePrior
-from gaussfold.gp.inference import FitResult, iterate
+from gaussfold.gp.inference import FitResult, iterate, start
 from gaussfold.gp.learning import Gradient, Learned, energy_gradient, learn
 from gaussfold.gp.markov import MarkovPrior
 from gaussfold.gp.online import Online
@@ -23,7 +23,7 @@ from gaussfold.gp.stochastic import fit_in_batches
 from gaussfold.likelihoods import as_vector
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.protocols import Likelihood
-from gaussfold.rules import Curvature, SiteRecipe, SiteRule, check_pair, resolve_curvature, resolve_local
+from gaussfold.rules import Curvature, SiteRecipe, SiteRule, check_pair, resolve_local
 from gaussfold.rules.bfgs import QuasiNewtonMemory
 from gaussfold.store.codecs import decode_generator
 from gaussfold.types import Array, ArrayLike, Sites
@@ -43,21 +43,25 @@ class GaussianProcess:
         "bernoulli", "poisson", or any object of `gaussfold.likelihoods`.
     rule : str or rule object, default="vi"
         "newton" (Laplace), "taylor", "vi", "ep", "pl", "pl2", or an object, ``gaussfold.rules.EP(alpha=0.5)``.
-    curvature : str or policy, default="exact"
+    curvature : str or policy, default=None
         "exact", "heuristic", "gauss-newton", "quasi-newton", "riemannian". With a likelihood that is not log-concave,
-        "exact" can make negative site precisions; they are counted in ``result_``, an error if no posterior is left.
+        "exact" can make negative site precisions; they are counted in ``result_``. None is "exact", since checked steps
+        always leave a posterior and only its fixed point is a minimum of the energy; for batches, whose steps cannot be
+        checked, it is "heuristic" unless the likelihood is log-concave.
     structure : {"dense", "sparse", "markov"}, default="dense"
         Exact with cost N³; inducing inputs with cost N M²; Kalman filter with cost N, for one input column.
     inducing : int or array of shape (M, d), default=None
         For "sparse": how many inducing inputs to draw from X (None: 100), or the inputs.
     damping : float, default=1.0
-        Step ρ of (9), in (0, 1]; with rule vi and exact curvature shortened where the energy keeps rising.
+        Longest step ρ of (9), in (0, 1]. Steps are checked and shortened, see `gaussfold.gp.walk`, unless an exact
+        number of iterations is asked for.
     max_iter : int, default=100
-        Most iterations of one fit.
+        Most iterations of one fit; one that has not converged by then warns (`NotConvergedWarning`).
     tol : float, default=1e-6
         A fit has converged when the energy changes by less than ``tol * (1 + |energy|)``.
-    start_precision : float, default=0.01
-        Precision of every site before the first iteration (around zero), ≥ 0.
+    start_precision : float, default=None
+        Precision of every site before the first iteration (around zero), ≥ 0. None starts at the mode of every row's
+        own posterior, or at 0.01 where an exact number of iterations is asked for.
     cubature : str or rule of `gaussfold.expectations`, default=None
         For expectations that have no closed form. None chooses by the number of latents.
     batch_size : int, default=None
@@ -94,14 +98,14 @@ class GaussianProcess:
         covariance: Covariance | Sequence[Covariance],
         likelihood: str | Likelihood | VectorLikelihood,
         rule: str | SiteRule = "vi",
-        curvature: str | Curvature = "exact",
+        curvature: str | Curvature | None = None,
         structure: str = "dense",
         *,
         inducing: int | ArrayLike | None = None,
         damping: float = 1.0,
         max_iter: int = 100,
         tol: float = 1e-6,
-        start_precision: float = 0.01,
+        start_precision: float | None = None,
         cubature: AnyCubature = None,
         batch_size: int | None = None,
         verbose: bool | None = None,
@@ -109,7 +113,7 @@ class GaussianProcess:
     ) -> None:
         self.likelihood = checks.likelihood_of(likelihood)
         self.rule = resolve_local(rule)
-        self.curvature = resolve_curvature(curvature)
+        self.curvature = checks.curvature_of(curvature, self.rule, self.likelihood, in_batches=batch_size is not None)
         check_pair(self.rule, self.curvature)
         self.structure = checks.structure_of(structure)
         self.covariances = checks.covariances_of(covariance, as_vector(self.likelihood).latents)
@@ -120,7 +124,7 @@ class GaussianProcess:
         self.damping = between("damping", damping, 0, 1, "(]")
         self.max_iter = whole("max_iter", max_iter)
         self.tol = between("tol", tol, 0, 1)
-        self.start_precision = not_negative("start_precision", start_precision)
+        self.start_precision = None if start_precision is None else not_negative("start_precision", start_precision)
         self.cubature = cubature
         self.batch_size = None if batch_size is None else whole("batch_size", batch_size)
         if self.batch_size is not None and self.structure != "sparse":
@@ -129,6 +133,8 @@ class GaussianProcess:
         self.verbose = verbose
         self.rng = np.random.default_rng(random_state)
         self.memory_: QuasiNewtonMemory | None = None
+        self.marginals_: Marginals
+        self.sites_: Sites
         self._online: Online | None = None
         self._is_stale = False
 
@@ -161,22 +167,14 @@ class GaussianProcess:
             self.prior_: Prior = self.prior_at(rows)
             self.X_, self.Y_ = rows, values
             self._online, self._is_stale = None, False
-            self._reset_sites()
+            start(self, chosen=iterations is None and self.batch_size is None)
             if self.batch_size is not None:
                 return self._fit_batches(iterations)
-            self.marginals_: Marginals = self.prior_.update(self.sites_)
             return self.resume(iterations=iterations)
         except BaseException:  # whole or not at all; nothing above writes into arrays that were there before
             vars(self).clear()
             vars(self).update(before)
             raise
-
-    def _reset_sites(self) -> None:
-        N, D = len(self.X_), len(self.covariances)
-        start = np.tile(self.start_precision * np.eye(D), (N, 1, 1))
-        start[np.isnan(self.Y_).all(axis=1)] = 0.0
-        self.sites_ = Sites(start, np.zeros((N, D)))
-        self.memory_ = None
 
     def resume(self, *, iterations: int | None = None) -> Self:
         """Go on with the iterations from the sites of the last fit."""

@@ -14,9 +14,9 @@ import numpy as np
 from gaussfold.checks import whole
 from gaussfold.gp.chain import Chain, steps_of
 from gaussfold.gp.priors import Marginals
-from gaussfold.gp.site_updates import update_sites
+from gaussfold.gp.starts import START_PRECISION, mode_sites, plain_sites
+from gaussfold.gp.walk import Problem, Walk, at_sites
 from gaussfold.rules import SiteRecipe
-from gaussfold.rules.bfgs import QuasiNewtonMemory
 from gaussfold.types import Array, Sites
 
 if TYPE_CHECKING:
@@ -83,10 +83,7 @@ class Online:
                 "raise lag, or call fit with all the data"
             )
             raise ValueError(msg)
-        D = len(model.covariances)
-        seen = np.asarray(~np.isnan(Y).all(axis=1))
-        start = np.where(seen[:, None, None], model.start_precision * np.eye(D), 0.0)
-        new = Points(X[:, 0], Y, start, np.zeros((len(X), D)))
+        new = Points(X[:, 0], Y, *self._first_sites(X, Y))
         anchor = self._anchor if first == 0 else self._filtered(first)
         window = _joined([_cut(self._window, slice(first, None)), new])
         order = np.argsort(window.times, kind="stable")
@@ -119,17 +116,30 @@ class Online:
         state = chain.state(self._window.precision, self._window.shift, first - 1)
         return Anchor(float(self._window.times[first - 1]), *state)
 
+    def _first_sites(self, X: Array, Y: Array) -> Sites:
+        """Of points that were not seen before."""
+        model, precision = self._model, self._model.start_precision
+        if precision is None:
+            floor = START_PRECISION if model.curvature.bends_with_step else 0.0
+            found = mode_sites(model.recipe, model.covariances, X, Y, floor)
+            if found is not None:
+                return found
+        return plain_sites(Y, len(model.covariances), START_PRECISION if precision is None else precision)
+
     def _updated(self, window: Points, anchor: Anchor | None, recipe: SiteRecipe, iterations: int) -> Sites:
+        """The window's sites after so many checked steps."""
         chain = self._chain(window.times, anchor)
-        sites = Sites(window.precision, window.shift)
-        memory: QuasiNewtonMemory | None = None
+
+        def posterior(sites: Sites) -> Marginals:
+            found = chain.posterior(*sites)
+            return Marginals(found.mean, found.cov, found.cov, found.log_z)
+
+        problem = Problem(recipe, window.labels, posterior)
+        start = at_sites(problem, Sites(window.precision, window.shift), None)
+        walk = Walk(problem, start, self._model.damping)
         for _ in range(iterations):
-            mean, cov, *_ = chain.posterior(*sites)
-            now = Marginals(mean, cov, cov, 0.0)
-            update = update_sites(recipe, window.labels, now, sites, memory, self._model.damping)
-            sites, memory = update.sites, update.memory
-        chain.posterior(*sites)  # refuses sites that leave no posterior, before they are kept
-        return sites
+            walk.step()
+        return walk.now.sites
 
     def reaches(self, X: Array) -> bool:
         """Whether no input lies before the window, so that the window alone can say what is there."""

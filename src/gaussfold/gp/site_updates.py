@@ -69,11 +69,17 @@ def update_sites(
 
 def energy(recipe: SiteRecipe, Y: Array, now: Marginals, sites: Sites) -> float:
     """The energy of the rule: VFE (16), Laplace (17), or PEP (27), (65), (66)."""
+    site, likelihood = energy_parts(recipe, Y, now, sites)
+    return site - likelihood - now.log_z
+
+
+def energy_parts(recipe: SiteRecipe, Y: Array, now: Marginals, sites: Sites) -> tuple[float, float]:
+    """The sites' share of the energy, and the likelihood's."""
     found = _cavities(recipe, now, sites)
     inner, outer = (None, None) if found is None else found
     likelihood = energies.likelihood_energy(recipe, Y, Gaussians(now.mean, now.cov), sites, outer)
     site = energies.site_energy(recipe.rule, Gaussians(now.mean, now.inner), sites, inner)
-    return float(site.sum() - likelihood.sum()) - now.log_z
+    return float(site.sum()), float(likelihood.sum())
 
 
 def slopes(recipe: SiteRecipe, Y: Array, now: Marginals, sites: Sites) -> Slopes:

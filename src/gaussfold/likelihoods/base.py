@@ -9,6 +9,7 @@ import numpy as np
 from gaussfold import registry
 from gaussfold.engine.seam import over_arrays
 from gaussfold.expectations import gauss_hermite
+from gaussfold.expectations.kinks import mended
 from gaussfold.expectations.tilted import tilted
 from gaussfold.types import Array, ArrayLike, Moments, Record
 
@@ -133,13 +134,21 @@ class ScalarLikelihood:
         """``E l'(f)`` and ``E l''(f)``: what the variational rule looks at."""
         shape, labels, latent = _flat(y, moments)
         if self.record is None:
-            column = labels[:, None]
-            first, second = gauss_hermite.expect(
-                lambda f: _stacked(*self.derivatives(column, f), f), latent, self.order
-            )
+            first, second = self._averaged_derivatives(labels[:, None], latent)
         else:
             first, second = self.row_functions().expected_derivatives(labels, *latent)
         return first.reshape(shape), second.reshape(shape)
+
+    def _averaged_derivatives(self, y: Array, latent: Moments) -> tuple[Array, Array]:
+        """Over the nodes; the second one with what kinks of log p add."""
+        x, w = gauss_hermite.nodes(self.order)
+        f = latent.mean[:, None] + np.sqrt(latent.variance)[:, None] * x
+        first, second = (np.broadcast_to(d, f.shape) @ w for d in self.derivatives(y, f))
+        value = np.broadcast_to(self.log_prob(y, f), f.shape)
+        value = value - (value @ w)[:, None]
+        with np.errstate(invalid="ignore", divide="ignore"):  # no variance: l'' as it is
+            by_parts = (value @ (w * (x * x - 1.0))) / latent.variance
+        return first, mended(second, by_parts, np.abs(value) @ w, np.asarray(latent.variance))
 
     def log_predictive(self, y: ArrayLike, moments: Moments) -> Array:
         """``log E p(y | f)``: the score of predicting y before seeing it."""

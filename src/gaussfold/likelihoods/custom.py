@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from gaussfold.checks import whole
-from gaussfold.likelihoods.chained import VectorLikelihood
+from gaussfold.expectations.kinks import mended
+from gaussfold.expectations.tilted import tilted
+from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.likelihoods.normal import NormalMoments
-from gaussfold.types import Array, ArrayLike
+from gaussfold.types import Array, ArrayLike, Moments
 
 
 class CustomLikelihood(VectorLikelihood):
@@ -102,6 +104,48 @@ class CustomLikelihood(VectorLikelihood):
         """Gradient and Hessian in f, by automatic differentiation; 0 where all outputs are missing."""
         first, second = self._over_rows(self._compiled["derivatives"], Y, F)
         return first, second
+
+    def expected_derivatives(
+        self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None
+    ) -> tuple[Array, Array]:
+        """``E ∇ log p`` and ``E ∇² log p``; of one latent with what kinks of log p add to the latter."""
+        first, second = super().expected_derivatives(Y, mean, cov, cubature)
+        if self.latents > 1:
+            return first, second
+        by_parts, size, variance = np.empty(len(mean)), np.empty(len(mean)), cov[:, 0, 0]
+        for block in self.blocks(Y, mean, cov, cubature):
+            value = self.log_prob(block.labels, block.latents)
+            value = value - (value @ block.weights)[:, None]
+            by_parts[block.rows] = value @ (block.weights * (block.points[:, 0] ** 2 - 1.0))
+            size[block.rows] = np.abs(value) @ block.weights
+        with np.errstate(invalid="ignore", divide="ignore"):
+            by_parts = by_parts / variance
+        return first, mended(second[:, 0, 0], by_parts, size, variance)[:, None, None]
+
+    def tilted(
+        self, Y: Array, mean: Array, cov: Array, alpha: float = 1.0, cubature: AnyCubature = None
+    ) -> tuple[Array, Array, Array]:
+        """``log E p^α`` and its derivatives in the mean; of one latent by nodes around the mode, kinks included."""
+        if self.latents > 1 or self.outputs > 1 or cubature is not None:
+            return super().tilted(Y, mean, cov, alpha, cubature)
+
+        def log_prob(y: Array, f: Array) -> Array:
+            return self.log_prob(y[..., None], f[..., None])
+
+        def derivatives(y: Array, f: Array) -> tuple[Array, Array]:
+            first, second = self.derivatives(y[..., None], f[..., None])
+            return first[..., 0], second[..., 0, 0]
+
+        value, first, second = tilted(log_prob, derivatives, Y[:, 0], Moments(mean[:, 0], cov[:, 0, 0]), alpha)
+        return value, first[:, None], second[:, None, None]
+
+    def log_predictive(
+        self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None, *, alpha: float = 1.0
+    ) -> Array:
+        """``log E p(y | f)^α``, by the same nodes."""
+        if self.latents > 1 or self.outputs > 1 or cubature is not None:
+            return super().log_predictive(Y, mean, cov, cubature, alpha=alpha)
+        return np.where(np.isnan(Y[:, 0]), 0.0, self.tilted(Y, mean, cov, alpha)[0])
 
     def conditional(self, F: ArrayLike) -> NormalMoments:
         """What ``conditional`` or ``labels`` give."""

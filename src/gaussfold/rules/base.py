@@ -51,6 +51,8 @@ class SiteRule(ABC):
         then see the energy's profile, with inference run to its end inside every evaluation.
     descends : bool
         Whether (9) with exact curvature is a natural gradient of its own energy, so that a rise means a long step.
+    finds_mode : bool
+        Whether (9) looks for the mode: the gradient of its site is that of log p at the mean, whatever the curvature.
     linearises : bool
         Whether it stands on the conditional mean and variance of y, which then must be finite.
     needs_bound : bool
@@ -69,6 +71,7 @@ class SiteRule(ABC):
     energy_over_cavity: ClassVar[bool] = False
     is_stationary: ClassVar[bool] = False
     descends: ClassVar[bool] = False
+    finds_mode: ClassVar[bool] = False
     linearises: ClassVar[bool] = False
     needs_bound: ClassVar[bool] = False
     needs_log_concave: ClassVar[bool] = False

@@ -18,6 +18,7 @@ class Newton(StreamRule):
     name: ClassVar[str] = "newton"
     curvatures: ClassVar[tuple[str, ...]] = ("exact", "heuristic", "gauss-newton", "quasi-newton", "riemannian")
     looks_at_mean: ClassVar[bool] = True
+    finds_mode: ClassVar[bool] = True
     needs_log_concave: ClassVar[bool] = True
 
     def site(self, likelihood: Likelihood, y: ArrayLike, moments: Moments) -> Site:

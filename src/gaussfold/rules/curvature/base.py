@@ -34,11 +34,14 @@ class Curvature(ABC):
         Whether the site is the rule's own, so that what holds at a rule's fixed point holds here.
     needs_each_site : bool
         Whether it looks at every site's own past, which sites that are tied to one factor do not have.
+    bends_with_step : bool
+        Whether the site depends on the step ρ beyond (9)'s mixture of old and new.
     """
 
     name: ClassVar[str]
     is_exact: ClassVar[bool] = False
     needs_each_site: ClassVar[bool] = False
+    bends_with_step: ClassVar[bool] = False
 
     @abstractmethod
     def site(self, target: Target, memory: QuasiNewtonMemory | None) -> tuple[VectorSite, QuasiNewtonMemory | None]:

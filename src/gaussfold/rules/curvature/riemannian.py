@@ -21,6 +21,7 @@ class Riemannian(Curvature):
 
     name: ClassVar[str] = "riemannian"
     needs_each_site: ClassVar[bool] = True
+    bends_with_step: ClassVar[bool] = True
 
     def site(self, target: Target, memory: QuasiNewtonMemory | None) -> tuple[VectorSite, QuasiNewtonMemory | None]:
         """The rule's own site with the retraction."""

@@ -1,0 +1,108 @@
+"""Where iterations start: at the mode of every observation's own posterior, which suits whatever the labels' scale is.
+
+From sites that say nothing, a count of 500 pulls with a gradient of 500 at f = 0, and the first step ends where exp(f)
+overflows. Row by row the mode of ``p(y | f) N(f; 0, k)``, k the prior's variance there, is found by Newton's method
+with halved steps; the rule's expansion around it, without negative directions, is the first site.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from gaussfold.gp.covariances import Covariance
+from gaussfold.likelihoods.chained import VectorLikelihood
+from gaussfold.linalg.small import applied, inverse, symmetrised
+from gaussfold.rules import SiteRecipe
+from gaussfold.rules.site_updates import missing_rows
+from gaussfold.types import Array, Sites
+
+START_PRECISION = 0.01
+"""The authors' programs', where the start is not chosen by the likelihood."""
+STEPS = 40
+HALVINGS = 40
+CLOSE = 1e-3
+"""Standard deviations: a start need not be nearer to the mode."""
+
+
+def plain_sites(Y: Array, latents: int, precision: float) -> Sites:
+    """The same precision everywhere, around zero; nothing where nothing was seen."""
+    start = np.tile(precision * np.eye(latents), (len(Y), 1, 1))
+    start[missing_rows(Y)] = 0.0
+    return Sites(start, np.zeros((len(Y), latents)))
+
+
+def mode_sites(recipe: SiteRecipe, covariances: Sequence[Covariance], X: Array, Y: Array, floor: float) -> Sites | None:
+    """Sites around every row's own mode, no eigenvalue below ``floor``; None where the likelihood gives no numbers."""
+    seen = ~missing_rows(Y)
+    model, labels = recipe.model, Y[seen]
+    variance = np.stack([c.diagonal(X[seen]) for c in covariances], axis=1)
+    variance = np.maximum(variance, np.finfo(float).tiny ** 0.5)
+    with np.errstate(all="ignore"):  # a trial that overflows is taken back
+        mode, precision = _modes(model, labels, variance)
+        if not np.isfinite(precision).all():
+            return None
+        if recipe.rule.looks_at_mean:
+            first, second = model.derivatives(labels, mode)
+        else:
+            first, second = model.expected_derivatives(labels, mode, symmetrised(inverse(precision)), recipe.cubature)
+        curvature = _positive(-np.asarray(second), floor)
+        shift = first + applied(curvature, mode)
+    if not (np.isfinite(curvature).all() and np.isfinite(shift).all()):
+        return None
+    sites = plain_sites(Y, len(covariances), 0.0)
+    sites.precision[seen], sites.shift[seen] = curvature, shift
+    return sites
+
+
+def _positive(precision: Array, floor: float) -> Array:
+    """The same matrices, eigenvalues below the floor raised to it."""
+    if precision.shape[-1] == 1:
+        return np.maximum(precision, floor)
+    if not np.isfinite(precision).all():
+        return precision
+    values, vectors = np.linalg.eigh(symmetrised(precision))
+    return symmetrised((vectors * np.maximum(values, floor)[:, None, :]) @ np.swapaxes(vectors, 1, 2))
+
+
+def _modes(model: VectorLikelihood, Y: Array, variance: Array) -> tuple[Array, Array]:
+    """Of ``log p(y | f) - Σ f²/2k`` in every row, and the precision there (upward bends of log p taken as flat)."""
+    rows, D = variance.shape
+    f = np.zeros((rows, D))
+    precision = np.zeros((rows, D, D))
+    left = np.arange(rows)
+    for _ in range(STEPS):
+        y, here, k = Y[left], f[left], variance[left]
+        first, second = model.derivatives(y, here)
+        pull = first - here / k
+        P = _positive(-np.asarray(second), 0.0)
+        P[:, np.arange(D), np.arange(D)] += 1.0 / k
+        precision[left] = P
+        step = applied(inverse(P), pull)
+        moved = _shortened(model, y, here, k, step)
+        f[left] = here + moved
+        far = np.einsum("nd,nd->n", moved, applied(P, moved)) > CLOSE**2
+        left = left[far]
+        if not left.size:
+            break
+    return f, precision
+
+
+def _shortened(model: VectorLikelihood, Y: Array, f: Array, variance: Array, step: Array) -> Array:
+    """Each row's step, halved until its log posterior does not fall; nothing where it always does."""
+
+    def height(rows: np.ndarray, at: Array) -> Array:
+        return np.asarray(model.log_prob(Y[rows], at) - 0.5 * (at**2 / variance[rows]).sum(axis=1))
+
+    rows = np.arange(len(f))
+    before, out, share = height(rows, f), np.zeros(f.shape), 1.0
+    for _ in range(HALVINGS):
+        trial = share * step[rows]
+        better = height(rows, f[rows] + trial) >= before[rows]
+        out[rows[better]] = trial[better]
+        rows = rows[~better]
+        if not rows.size:
+            break
+        share *= 0.5
+    return out

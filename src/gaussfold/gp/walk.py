@@ -1,0 +1,214 @@
+"""Steps that cannot run away: each is checked, and shortened until it leaves a posterior and lowers what it should.
+
+A step mixes old and new sites, (9). With C the posterior covariance *before* it, its first move is ``C (J - K⁻¹m)`` in
+the mean and, for exact curvature, ``-C (Λ + H) C`` in the covariance. So there is a quantity that every short enough
+step lowers,
+
+- the energy (16) for vi with exact curvature: (9) is its natural gradient;
+- ``-log p(y | m) + m'K⁻¹m/2`` for newton with any curvature: (9) is a Newton step preconditioned by C;
+
+and steps are halved until it falls. Power ep, pl, pl2, taylor and the curvatures that are not the target's own have no
+such quantity: they look for a fixed point. Their steps are halved until there is a posterior with a finite energy, and
+become shorter as long as the moves (in standard deviations, per unit of step) do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from gaussfold.gp.discrete import AsSummed
+from gaussfold.gp.priors import Marginals
+from gaussfold.gp.site_updates import energy_parts, update_sites
+from gaussfold.linalg.small import non_positive
+from gaussfold.rules import SiteRecipe, SiteUpdate
+from gaussfold.rules.bfgs import QuasiNewtonMemory
+from gaussfold.types import Array, Sites
+
+HALVINGS = 40
+SLACK = 1e-11
+"""Relative rise that is rounding."""
+CANCELLED = 1e-8
+EXPLOSION = 0.2
+"""Rise of the energy, relative to its size and the number of labels, that no step to a fixed point makes."""
+SHORTEST = 2.0**-10
+"""Of the longest step, for rules without a quantity to lower."""
+PATIENCE = 3
+"""Steps without a smaller move than any before."""
+NEAR = 0.01
+"""Standard deviations that a full step may still move when a fixed point counts as found."""
+
+
+class Problem(NamedTuple):
+    """What stays the same from step to step."""
+
+    recipe: SiteRecipe
+    Y: Array
+    posterior: Callable[[Sites], Marginals]
+
+    @property
+    def has_merit(self) -> bool:
+        """Whether short steps lower something."""
+        return self.recipe.descends or self.recipe.rule.finds_mode
+
+
+class Point(NamedTuple):
+    """Where the walk stands."""
+
+    sites: Sites
+    memory: QuasiNewtonMemory | None
+    marginals: Marginals
+    energy: float
+    merit: float
+    """What a step lowers; the energy where there is nothing better."""
+    bad: tuple[int, int] = (0, -1)
+    """Number of sites that are not positive, and the first."""
+
+
+class NoPosteriorError(ValueError):
+    """Sites whose posterior has no finite energy."""
+
+
+def at_sites(problem: Problem, sites: Sites, memory: QuasiNewtonMemory | None) -> Point:
+    """Posterior and energies at these sites; a ValueError if there are none."""
+    return measured(problem, sites, memory, problem.posterior(sites))
+
+
+def measured(problem: Problem, sites: Sites, memory: QuasiNewtonMemory | None, marginals: Marginals) -> Point:
+    """Energies at these sites, whose posterior is known."""
+    recipe = problem.recipe
+    site, likelihood = energy_parts(recipe, problem.Y, marginals, sites)
+    energy = site - likelihood - marginals.log_z
+    merit = energy
+    if recipe.rule.finds_mode:
+        pull = sites.shift - np.einsum("nde,ne->nd", sites.precision, marginals.mean)  # K⁻¹m, row by row
+        merit = 0.5 * float(np.vdot(marginals.mean, pull)) - likelihood
+    if not (np.isfinite(energy) and np.isfinite(merit) and _is_sound(marginals, sites)):
+        msg = f"these sites leave no posterior that double precision can hold (energy {energy!r})"
+        raise NoPosteriorError(msg)
+    return Point(sites, memory, marginals, energy, merit)
+
+
+def _is_sound(marginals: Marginals, sites: Sites) -> bool:
+    """Whether marginals among negative sites are positive by more than what is lost where such sites nearly cancel."""
+    if not non_positive(sites.precision).any():
+        return True
+    if marginals.cov.shape[-1] == 1:
+        return bool((marginals.cov > 0.0).all())
+    values = np.linalg.eigvalsh(marginals.cov)
+    return bool((values[:, 0] > CANCELLED * values[:, -1]).all())
+
+
+class Walk:
+    """A sequence of checked steps; ``now`` is the last point, ``rho`` the last step's length."""
+
+    def __init__(self, problem: Problem, start: Point, longest: float) -> None:
+        self._problem = problem._replace(recipe=_as_computed(problem.recipe))
+        self._longest = longest
+        self.now, self.rho = start, longest
+        self.is_stuck = False
+        self._steps, self._stalled = 0, 0
+        self._move = self._fall = self._least = np.inf
+        self._ceiling = longest
+        self._rate, self._taken = 0.5, 1.0
+
+    def step(self) -> None:
+        """Take the longest step that is allowed; none if there is no such (then ``is_stuck``)."""
+        with np.errstate(all="ignore"):  # what overflows is not finite, and refused
+            self._step()
+
+    def _step(self) -> None:
+        problem, now = self._problem, self.now
+        target = update_sites(problem.recipe, problem.Y, now.marginals, now.sites, now.memory, 1.0)
+        rho = min(self._longest, 2.0 * self.rho) if problem.has_merit else self.rho
+        rises = [np.inf]
+        for halving in range(HALVINGS):
+            try:
+                trial = self._trial(target, rho)
+            except (ValueError, np.linalg.LinAlgError):  # no posterior there
+                trial = None
+            rise = np.inf if trial is None else trial.merit - now.merit
+            if trial is not None and rise <= self._allowed:
+                self._arrive(trial, rho)
+                return
+            rises.append(rise / rho)
+            rho *= 0.5 if halving < 8 else 0.25
+        self.is_stuck, self._fall = True, min(rises)
+
+    @property
+    def _allowed(self) -> float:
+        """How much a step may add: rounding, or, where energies need not fall, whatever is not an explosion."""
+        size = 1.0 + abs(self.now.merit)
+        return SLACK * size if self._problem.has_merit else EXPLOSION * (size + self._problem.Y.size)
+
+    def _trial(self, target: SiteUpdate, rho: float) -> Point:
+        problem, now = self._problem, self.now
+        if problem.recipe.curvature.bends_with_step and rho != 1.0:
+            target = update_sites(problem.recipe, problem.Y, now.marginals, now.sites, now.memory, rho)
+            sites = target.sites
+        elif rho == 1.0:
+            sites = target.sites
+        else:
+            sites = Sites(*((1.0 - rho) * old + rho * new for old, new in zip(now.sites, target.sites, strict=True)))
+        point = at_sites(problem, sites, target.memory)
+        return point._replace(bad=(target.non_positive, target.first_non_positive))
+
+    def _arrive(self, new: Point, rho: float) -> None:
+        old, self.now, self.rho = self.now, new, rho
+        before, self._fall = self._fall, abs(new.energy - old.energy)
+        self._rate = min(self._fall / before, 0.999) if np.isfinite(before) and before > 0.0 else 0.5
+        self._taken, steps_before = rho / self._longest, self._steps
+        self._steps += 1
+        move = _moved(old.marginals, new.marginals) / rho
+        if not self._problem.has_merit and steps_before:
+            self._pace(move, rho)
+        self._move = move
+
+    def _pace(self, move: float, rho: float) -> None:
+        """Shorter steps where the moves per unit of step have stopped shrinking (they swing), longer where they do."""
+        if move < self._least:
+            self._least, self._stalled = move, 0
+            if move < (1.0 - 0.3 * rho) * self._move:
+                self.rho = min(1.4 * rho, self._ceiling)
+            return
+        self._stalled += 1
+        if self._stalled >= PATIENCE or move > 2.0 * self._move:
+            self._ceiling = max(0.7 * rho, SHORTEST * self._longest)
+            self.rho, self._least, self._stalled = max(0.5 * rho, SHORTEST * self._longest), move, 0
+
+    @property
+    def to_come(self) -> float:
+        """What the energy may still change by: a geometric series with the last changes' ratio, a full step at least.
+
+        Where a search ended without a step it is the slope of the energy along it.
+        """
+        if self.is_stuck:
+            return self._fall
+        if not self._problem.has_merit:  # a fixed point is told by the moves
+            return self._fall
+        return self._fall * max(1.0, self._rate / (1.0 - self._rate), 1.0 / self._taken)
+
+    def has_settled(self, tol: float) -> bool:
+        """Whether the last change and those to come are within tol."""
+        size = 1.0 + abs(self.now.energy)
+        if self._steps == 1 and self._fall <= SLACK * size and self._move <= np.sqrt(SLACK):
+            return True  # the start was the answer, as with normal noise
+        if self.to_come > tol * size:
+            return False
+        return self.is_stuck or (self._steps > 1 and (self._problem.has_merit or self._move <= NEAR))
+
+
+def _as_computed(recipe: SiteRecipe) -> SiteRecipe:
+    """With derivatives of the energy as it is computed, which steps can be held to; see `gaussfold.gp.discrete`."""
+    return recipe._replace(curvature=AsSummed()) if recipe.descends else recipe
+
+
+def _moved(old: Marginals, new: Marginals) -> float:
+    """How far the marginals have moved: root mean square, in standard deviations and in shares of the variance."""
+    before = np.maximum(np.diagonal(old.cov, axis1=1, axis2=2), np.finfo(float).tiny)
+    after = np.maximum(np.diagonal(new.cov, axis1=1, axis2=2), np.finfo(float).tiny)
+    with np.errstate(over="ignore"):
+        away = (new.mean - old.mean) ** 2 / np.maximum(before, after) + np.log(after / before) ** 2
+    return float(np.sqrt(away.mean())) if away.size else 0.0
