@@ -12,6 +12,7 @@ from gaussfold.expectations.kinks import mended
 from gaussfold.types import Array, ArrayLike, Moments
 
 STEPS = 50
+WIDTH, GRID = 9.0, 721
 
 
 def tilted(
@@ -45,5 +46,26 @@ def tilted(
     gradient = (share * first).sum(axis=-1)
     square = (share * (second + first**2)).sum(axis=-1)
     by_parts = ((share * (f - m[..., None]) ** 2).sum(axis=-1) / v - 1.0) / v
-    hessian = mended(square, by_parts, np.ones(v.shape), v) - gradient**2
-    return total[..., 0] - 0.5 * np.log(precision * v), gradient, hessian
+    believed = mended(square, by_parts, np.ones(v.shape), v)
+    found = total[..., 0] - 0.5 * np.log(precision * v), gradient, believed - gradient**2
+    kinked = np.asarray(believed != square)
+    if kinked.any():
+        for whole, part in zip(
+            found, _on_grid(log_prob, y[kinked], m[kinked], v[kinked], mode[kinked], alpha), strict=True
+        ):
+            whole[kinked] = part
+    return found
+
+
+def _on_grid(
+    log_prob: Callable[[Array, Array], ArrayLike], y: Array, m: Array, v: Array, mode: Array, alpha: float
+) -> tuple[Array, Array, Array]:
+    """The same from the moments on many equal steps, for p that has kinks: Gauss-Hermite nodes are too far apart."""
+    f = mode[:, None] + np.sqrt(v)[:, None] * np.linspace(-WIDTH, WIDTH, GRID)
+    step = 2.0 * WIDTH / (GRID - 1)
+    log_w = alpha * np.asarray(log_prob(y[:, None], f)) - 0.5 * (f - m[:, None]) ** 2 / v[:, None]
+    total = scipy.special.logsumexp(log_w, axis=1, keepdims=True)
+    share = np.exp(log_w - total)
+    away = (share * (f - m[:, None])).sum(axis=1)
+    spread = (share * (f - m[:, None] - away[:, None]) ** 2).sum(axis=1)
+    return total[:, 0] + np.log(step / np.sqrt(2.0 * np.pi)), away / v, (spread / v - 1.0) / v
