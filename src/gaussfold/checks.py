@@ -22,7 +22,7 @@ from typing import Literal, NoReturn, Protocol, SupportsFloat, cast
 import numpy as np
 from numpy.typing import DTypeLike
 
-from gaussfold.types import Array
+from gaussfold.types import Array, ArrayLike
 
 Brackets = Literal["[]", "(]", "[)", "()"]
 
@@ -147,6 +147,64 @@ def positive_entries(name: str, array: Array) -> None:
 def finite_entries(name: str, array: Array) -> None:
     """Every entry finite; the first that is not is named."""
     _entries(name, array, np.isfinite(array), "finite numbers")
+
+
+def scales(name: str, array: Array) -> None:
+    """Standard deviations: entries > 0 whose squares, the variances, are numbers too."""
+    least, most = math.sqrt(np.finfo(np.float64).tiny), math.sqrt(np.finfo(np.float64).max)
+    _entries(name, array, (array >= least) & (array <= most), f"finite numbers > 0 ({least:.2g} to {most:.2g})")
+
+
+def doubles(name: str, values: ArrayLike, needed: str) -> Array:
+    """Real numbers as an array of doubles, whatever they came as; ``needed`` says of what shape, for the message."""
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind not in "cmM":  # NumPy would drop an imaginary part, and count days
+            return array.astype(np.float64, copy=False)
+        problem = "complex numbers or dates"
+    except (ValueError, TypeError, OverflowError) as error:
+        problem = str(error)
+    msg = f"{name}: {problem}; numbers are needed, {needed}"
+    raise ValueError(msg)
+
+
+def finite_vector(name: str, values: ArrayLike, dim: int) -> Array:
+    """A vector of ``dim`` finite numbers."""
+    vector = doubles(name, values, f"{dim} of them")
+    if vector.shape != (dim,):
+        msg = f"{name}: shape {vector.shape}; ({dim},) is needed, one number per parameter of the belief"
+        raise ValueError(msg)
+    finite_entries(name, vector)
+    return vector
+
+
+def places(name: str, columns: ArrayLike, dim: int) -> np.ndarray:
+    """Places among ``dim`` parameters: whole numbers, from the end where negative, or a mask; as counted from 0.
+
+    Raises an IndexError where a place is out of range, as a list would.
+    """
+    found = np.asarray(columns)
+    if found.dtype == bool and found.shape == (dim,):
+        return np.flatnonzero(found)
+    if found.size == 0:
+        return np.empty(0, np.int64)
+    if found.dtype.kind not in "iu" or found.ndim > 1:
+        msg = f"{name}: shape {found.shape} and type {found.dtype}; a row of whole numbers below {dim} is needed"
+        raise IndexError(msg)
+    if not (found.min() >= -dim and found.max() < dim):
+        msg = (
+            f"{name}: from {found.min()} to {found.max()}; {-dim} to {dim - 1} are allowed, so look up which are meant"
+        )
+        raise IndexError(msg)
+    found = found.astype(np.int64).reshape(-1)
+    return np.where(found < 0, found + dim, found) if found.min() < 0 else found
+
+
+def same_dim(name: str, dim: int, ours: int) -> None:
+    """Another belief must be over as many parameters."""
+    if dim != ours:
+        msg = f"{name}: {dim} parameters, this belief has {ours}; both must be over the same ones"
+        raise ValueError(msg)
 
 
 def columns(name: str, rows: Shaped, dim: int) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from gaussfold.dynamics import Dynamics
 from gaussfold.observations import Observations, check
 from gaussfold.protocols import Belief, Foldable, Likelihood
-from gaussfold.rows import dense_rows
+from gaussfold.rows import Block, dense_rows
 from gaussfold.rules import check_defined, resolve, resolve_at
 from gaussfold.rules.at import At
 from gaussfold.rules.catalogue import AnyRule
@@ -98,8 +98,9 @@ def fold(
     """
     check_belief(belief)
     recipe = recipe_of(likelihood, rule, at)  # type: ignore[arg-type]  # the cache wants Hashable: an unhashable one says so
-    if recipe.program is not None and sample_weight is None and dynamics is None and _is_row(X, y, belief.dim):
-        quick = belief.absorb_row(np.ascontiguousarray(X), float(y[0]), recipe.program)
+    row = X.array if isinstance(X, Block) else X
+    if recipe.program is not None and sample_weight is None and dynamics is None and _is_row(row, y, belief.dim):
+        quick = belief.absorb_row(np.ascontiguousarray(row), float(y[0]), recipe.program)
         if quick is not None:
             return quick
     data = check(likelihood, X, y, belief.dim, sample_weight)

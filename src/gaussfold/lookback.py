@@ -20,7 +20,7 @@ from gaussfold.checks import whole
 from gaussfold.folding import FoldResult, fold
 from gaussfold.observations import check
 from gaussfold.protocols import Belief, Likelihood
-from gaussfold.rows import dense_rows
+from gaussfold.rows import Block, dense_rows
 from gaussfold.rules.at import At
 from gaussfold.rules.catalogue import AnyRule
 from gaussfold.schema import Part, equal
@@ -110,7 +110,7 @@ class Lookback:
             room = PAGE - (open_page.y.size if open_page else 0)
             rows, labels, weight = data.part(slice(start, start + room))
             rows = dense_rows(rows).copy()  # not to keep a whole chunk alive
-            trace = fold(worked, likelihood, rows, labels, rule, at, sample_weight=weight, block_size=block_size)
+            trace = fold(worked, likelihood, Block(rows), labels, rule, at, sample_weight=weight, block_size=block_size)
             traces.append(trace)
             page = _Page(rows, labels, weight, trace)
             if open_page:
@@ -119,7 +119,7 @@ class Lookback:
                 pages.append(page)
             if pages[-1].y.size == PAGE and (len(pages) - 1) * PAGE >= self.rows:
                 old = pages.popleft()
-                sweep(worked, likelihood, old.X, old.y, old.sites, rule, at, sample_weight=old.weight, tolerance=0.0,
+                sweep(worked, likelihood, Block(old.X), old.y, old.sites, rule, at, sample_weight=old.weight, tolerance=0.0,
                       block_size=block_size)  # fmt: skip
             start += room
         trace = Trace(*(np.concatenate(column) for column in zip(*traces, strict=True))) if traces else Trace.empty(0)

@@ -6,8 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gaussfold.checks import doubles
 from gaussfold.protocols import Likelihood
-from gaussfold.rows import AnyRows, Rows, as_rows, check_finite
+from gaussfold.rows import AnyRows, Rows, as_rows
 from gaussfold.types import Array, ArrayLike
 
 
@@ -38,7 +39,7 @@ def check(
     likelihood
         Its ``check_labels`` decides which labels are allowed. NaN always is.
     X
-        Array or sparse matrix of shape (n, dim), finite; or :class:`gaussfold.rows.Rows`, which are already.
+        Array or sparse matrix of shape (n, dim), finite; or :class:`gaussfold.rows.Rows`.
     y
         Labels, shape (n,).
     dim
@@ -47,8 +48,6 @@ def check(
         Power of each row's likelihood: finite, not negative; ``None`` is all ones.
     """
     rows = as_rows(X, dim)
-    if not isinstance(X, Rows):
-        check_finite(rows)
     labels = _column(y, "y", rows.shape[0])
     likelihood.check_labels(labels)
     return Observations(rows, labels, check_weight(sample_weight, rows.shape[0]))
@@ -74,13 +73,27 @@ def observe(
     return data.part(data.learned)
 
 
+def admit(data: Observations, dim: int) -> Observations:
+    """Let data pass that are what :func:`check` returns, after a look that takes no time; make others so, or refuse.
+
+    Every belief asks for it before its compiled loop sees an array: records can be made by hand.
+    """
+    X, y, weight = data
+    known = X.checked if isinstance(X, Rows) else type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
+    if known and X.shape[1] == dim and _is_column(y, X.shape[0]) and _is_column(weight, X.shape[0]):
+        return data
+    rows = as_rows(X, dim)
+    n = rows.shape[0]
+    return Observations(rows, _column(y, "y", n), check_weight(weight, n))
+
+
+def _is_column(values: Array, n: int) -> bool:
+    return type(values) is np.ndarray and values.dtype == np.float64 and values.shape == (n,)
+
+
 def _column(values: ArrayLike, name: str, n: int) -> Array:
-    try:
-        column = np.asarray(values, dtype=float)
-    except (ValueError, TypeError) as error:
-        msg = f"{name}: {error}; numbers are needed, one per row of X"
-        raise ValueError(msg) from error
+    column = doubles(name, values, "one per row of X")
     if column.shape != (n,):
         msg = f"{name}: shape {column.shape}; ({n},) is needed, one value per row of X"
         raise ValueError(msg)
-    return column
+    return np.ascontiguousarray(column)

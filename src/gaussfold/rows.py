@@ -1,7 +1,9 @@
 """Rows of features on their way from data to a belief: a dense block, or the three arrays of a CSR matrix.
 
 Whatever a caller hands in as X is turned into one of the two at the door (:func:`as_rows`), and nobody looks at its
-kind again but the belief that works with it. Readers make :class:`Rows` themselves, which nobody checks again.
+kind again but the belief that works with it. The door is the only way to a compiled loop, for learning and predicting
+alike: lengths, order, range and type of every array are checked there, once. What has passed it is a :class:`Rows`
+that says so, or stands in a :class:`Block`; readers, whose parsers have looked at every number, make such themselves.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from typing import TypeAlias, TypeGuard, final
 import numpy as np
 import scipy
 
-from gaussfold.checks import columns
+from gaussfold.checks import columns, doubles
 from gaussfold.types import Array, ArrayLike
 
 
@@ -22,13 +24,15 @@ from gaussfold.types import Array, ArrayLike
 class Rows:
     """Sparse rows: entries ``indptr[i]`` to ``indptr[i + 1]`` of ``indices`` and ``data`` are those of row i.
 
-    A promise: indices are in range, none repeats within a row, and data are finite. Whoever makes one vouches for it.
+    ``checked`` is a promise: ``indptr`` climbs from 0 to the number of entries, indices are in range, none repeats
+    within a row, and data are finite. Whoever sets it vouches for that; :func:`as_rows` checks what does not have it.
     """
 
     indptr: np.ndarray
     indices: np.ndarray
     data: np.ndarray
     width: int
+    checked: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -46,9 +50,9 @@ class Rows:
             start, stop, _ = part.indices(self.indptr.size - 1)
             a, b = int(self.indptr[start]), int(self.indptr[max(start, stop)])
             indptr = self.indptr[start : max(start, stop) + 1] - self.indptr.dtype.type(a)
-            return Rows(indptr, self.indices[a:b], self.data[a:b], self.width)
+            return Rows(indptr, self.indices[a:b], self.data[a:b], self.width, self.checked)
         chosen = self.matrix()[part]
-        return Rows(chosen.indptr, chosen.indices, chosen.data, self.width)
+        return Rows(chosen.indptr, chosen.indices, chosen.data, self.width, self.checked)
 
     def __matmul__(self, right: np.ndarray) -> np.ndarray:
         return np.asarray(self.matrix() @ right)
@@ -70,6 +74,22 @@ class Rows:
         )
 
 
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """Dense rows that have passed the door: finite doubles. Whoever makes one vouches for it."""
+
+    array: Array
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return self.array.shape[0], self.array.shape[1]
+
+    def __matmul__(self, right: np.ndarray) -> np.ndarray:
+        return np.asarray(self.array @ right)
+
+
 AnyRows: TypeAlias = Array | Rows
 """A dense block (n, dim) of doubles, or sparse rows."""
 Matrix: TypeAlias = "np.ndarray | scipy.sparse.csr_matrix"  # in quotes: the command line does without SciPy's
@@ -86,23 +106,28 @@ def as_matrix(rows: AnyRows) -> Matrix:
     return rows.matrix() if isinstance(rows, Rows) else rows
 
 
-def as_rows(X: ArrayLike, dim: int) -> AnyRows:
-    """Rows of X, dense or sparse as it comes, of ``dim`` columns; sparse ones with each feature at most once a row."""
+def as_rows(X: ArrayLike, dim: int, names: np.ndarray | None = None) -> AnyRows:
+    """The door: rows of X, dense or sparse as it comes, finite, of ``dim`` columns.
+
+    Sparse ones have each feature at most once a row. ``names`` of the columns, if there are any, go into messages.
+    """
     if isinstance(X, Rows):
         columns("X", X, dim)
-        return X
+        return X if X.checked else _checked(X, names)
+    if isinstance(X, Block):
+        columns("X", X, dim)
+        return X.array
     if not is_sparse(X):
-        block = np.asarray(X, dtype=float)
+        block = doubles("X", X, f"an array (n, {dim}) of them")
         columns("X", block, dim)
+        _check_finite(block, names)
         return block
-    csr = X if X.format == "csr" else X.tocsr()
-    columns("X", csr, dim)
-    indices = csr.indices
-    if indices.size and not (indices.min() >= 0 and indices.max() < dim):
-        msg = f"X: column indices from {indices.min()} to {indices.max()}; 0 to {dim - 1} are allowed"
+    columns("X", X, dim)
+    csr = _as_csr(X)
+    if csr.indptr.size != csr.shape[0] + 1:
+        msg = f"X: indptr of length {csr.indptr.size} for {csr.shape[0]} rows; {csr.shape[0] + 1} is needed: {_REBUILD}"
         raise ValueError(msg)
-    rows = Rows(csr.indptr, indices, csr.data.astype(np.float64, copy=False), dim)
-    return rows if csr.has_canonical_format else _merged(rows)
+    return _checked(Rows(csr.indptr, csr.indices, csr.data, dim), names, csr)
 
 
 def sparse_rows(X: ArrayLike, dim: int) -> Rows:
@@ -114,7 +139,7 @@ def sparse_rows(X: ArrayLike, dim: int) -> Rows:
     kind = np.int32 if max(row.size, dim) <= np.iinfo(np.int32).max else np.int64
     indptr = np.zeros(rows.shape[0] + 1, kind)
     np.cumsum(np.bincount(row, minlength=rows.shape[0]), out=indptr[1:])
-    return Rows(indptr, column.astype(kind), rows[row, column], dim)
+    return Rows(indptr, column.astype(kind), rows[row, column], dim, checked=True)
 
 
 def dense_rows(rows: AnyRows) -> Array:
@@ -122,7 +147,82 @@ def dense_rows(rows: AnyRows) -> Array:
     return np.ascontiguousarray(rows.matrix().toarray() if isinstance(rows, Rows) else rows)
 
 
-def check_finite(rows: AnyRows, names: np.ndarray | None = None) -> None:
+_REBUILD = "its parts do not fit together, so build the matrix again, as csr_array((data, indices, indptr), shape)"
+
+
+def _checked(rows: Rows, names: np.ndarray | None, csr: scipy.sparse.csr_matrix | None = None) -> Rows:
+    """The same rows, looked at: every array of the right type, length and range, no feature twice in a row."""
+    indptr, indices = check_compressed(rows.indptr, rows.indices, rows.data, rows.width)
+    found = Rows(indptr, indices, np.ascontiguousarray(doubles("X", rows.data, "values")), rows.width, checked=True)
+    _check_finite(found, names)
+    plain = csr.has_canonical_format if csr is not None else found.matrix().has_canonical_format
+    return found if plain else _merged(found)
+
+
+def check_compressed(
+    indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, width: int, what: str = "column"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Refuse parts of a CSR matrix that do not fit together (of CSC: ``what`` is a row); returns the first two plain.
+
+    A compiled loop, here or in SciPy, follows them without looking.
+    """
+    indptr, indices = _whole_numbers("indptr", indptr), _whole_numbers("indices", indices)
+    size = indices.size
+    if np.shape(data) != (size,):
+        msg = f"X: data of shape {np.shape(data)} and {size} indices; one value per index is needed: {_REBUILD}"
+        raise ValueError(msg)
+    if indptr.size == 0 or indptr[0] != 0 or indptr[-1] != size:
+        ends = "is empty" if indptr.size == 0 else f"goes from {indptr[0]} to {indptr[-1]}"
+        msg = f"X: indptr {ends}; from 0 to the number of indices, {size}, is needed: {_REBUILD}"
+        raise ValueError(msg)
+    falls = indptr[1:] < indptr[:-1]
+    if falls.any():
+        at = int(np.argmax(falls))
+        msg = f"X: indptr falls from {indptr[at]} to {indptr[at + 1]} at {at + 1}; it must not decrease: {_REBUILD}"
+        raise ValueError(msg)
+    if size and not (indices.min() >= 0 and indices.max() < width):
+        msg = f"X: {what} indices from {indices.min()} to {indices.max()}; 0 to {width - 1} are allowed"
+        raise ValueError(msg)
+    return indptr, indices
+
+
+def _whole_numbers(name: str, numbers: ArrayLike) -> np.ndarray:
+    """One axis of int32 or int64, side by side in memory."""
+    array = np.asarray(numbers)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        msg = (
+            f"X: {name} of shape {array.shape} and type {array.dtype}; whole numbers in one row are needed: {_REBUILD}"
+        )
+        raise ValueError(msg)
+    if array.dtype == np.uint64 and array.max(initial=0) > np.iinfo(np.int64).max:
+        msg = f"X: {name} up to {array.max()}; {np.iinfo(np.int64).max} is the largest that is allowed: {_REBUILD}"
+        raise ValueError(msg)
+    kind = np.int32 if array.dtype == np.int32 else np.int64
+    return np.ascontiguousarray(array.astype(kind, copy=False))
+
+
+def _as_csr(X: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
+    """A sparse matrix of any format as CSR; others are checked first, since SciPy's conversion does not look."""
+    if X.format == "csr":
+        return X
+    try:
+        if X.format == "csc":
+            check_compressed(X.indptr, X.indices, X.data, X.shape[0], "row")
+            if X.indptr.size != X.shape[1] + 1:
+                msg = f"X: indptr of length {X.indptr.size} for {X.shape[1]} columns; one more is needed: {_REBUILD}"
+                raise ValueError(msg)
+        else:
+            X = X.tocoo()
+            for place, length, what in zip((X.row, X.col), X.shape, ("row", "column"), strict=True):
+                check_compressed(np.array([0, X.data.size]), place, X.data, length, what)
+        doubles("X", X.data, "values")
+        return X.astype(np.float64).tocsr()
+    except (TypeError, IndexError, AttributeError) as error:
+        msg = f"X: a sparse matrix of format {X.format!r} that cannot be read ({error}); {_REBUILD}"
+        raise ValueError(msg) from error
+
+
+def _check_finite(rows: AnyRows, names: np.ndarray | None = None) -> None:
     """Refuse NaN and infinity; the first entry that is one is named, its column also by ``names`` if there are any."""
     values = rows.data if isinstance(rows, Rows) else rows
     flat = values.ravel(order="K")
@@ -136,7 +236,7 @@ def check_finite(rows: AnyRows, names: np.ndarray | None = None) -> None:
         row = int(np.searchsorted(rows.indptr, np.argmax(bad), side="right")) - 1
         entries = slice(int(rows.indptr[row]), int(rows.indptr[row + 1]))
         column = int(rows.indices[entries][bad[entries]].min())  # a row may list its columns in any order
-        value = rows.data[entries][rows.indices[entries] == column][0]
+        value = rows.data[entries][bad[entries]][np.argmin(rows.indices[entries][bad[entries]])]
     else:
         row, column = (int(i) for i in np.argwhere(bad)[0])
         value = rows[row, column]
@@ -150,4 +250,6 @@ def _merged(rows: Rows) -> Rows:
     """The same rows where a feature that is listed twice is listed once, with its values added up."""
     from gaussfold.engine.text.merge_duplicates import without_repeats
 
-    return Rows(*without_repeats(*rows.plain()), rows.width)
+    merged = Rows(*without_repeats(*rows.plain()), rows.width, checked=True)
+    _check_finite(merged)  # two finite numbers may have an infinite sum
+    return merged

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gaussfold.types import Array
+from gaussfold.types import Array, Moments
 
 if TYPE_CHECKING:
     from gaussfold.dynamics import Dynamics
@@ -65,6 +66,21 @@ class RowError(ValueError):
             "Scale the features, or drop the row"
         )
         self.row, self.trace = row, trace
+
+
+def check_moments(moments: Moments) -> Moments:
+    """Refuse predictions that are no numbers: rows so large that a product with them overflows."""
+    mean, variance = moments
+    # one sum finds out about all; where the sum alone overflows, the entries are looked at
+    with np.errstate(over="ignore", invalid="ignore"):
+        good = math.isfinite(mean.sum() + variance.sum())
+    if not good:
+        bad = ~(np.isfinite(mean) & np.isfinite(variance))
+        if bad.any():
+            row = int(np.argmax(bad.reshape(len(bad), -1).any(axis=1)))
+            msg = f"X: row {row} is too large for a prediction, which overflows; scale the features, or drop the row"
+            raise ValueError(msg)
+    return moments
 
 
 def learn_before_failure(learn: Callable[[Observations], Trace], data: Observations) -> Trace:

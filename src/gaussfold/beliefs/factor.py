@@ -16,6 +16,7 @@ from gaussfold.beliefs.lowrank.belief import LowRankGaussian
 from gaussfold.engine.lowrank.products import gram
 from gaussfold.factors.woodbury import Precision
 from gaussfold.rows import as_matrix, as_rows, is_sparse
+from gaussfold.trace import check_moments
 from gaussfold.types import Array, ArrayLike, Moments
 
 PARTS = (
@@ -84,7 +85,7 @@ class FactorGaussian:
             gradients can move them. Then only the trace is exact.
         """
         lowrank_options.check_rank(rank, checks.whole("dim", dim), fewest=0)
-        checks.positive("std", std)
+        checks.scales("std", np.asarray(checks.positive("std", std)))
         checks.between("share", share, 0, 1, "[)")
         part = share if rank else 0.0
         F = np.zeros((dim, rank))
@@ -141,10 +142,11 @@ class FactorGaussian:
     def marginal(self, X: ArrayLike) -> Moments:
         """Mean and variance of x'θ for each row x of X (dense or sparse)."""
         rows = as_matrix(as_rows(X, self.dim))
-        seen = np.asarray(rows @ self._F, dtype=np.float64)
-        squares = rows.multiply(rows) if is_sparse(rows) else rows * rows
-        variance = np.einsum("ij,ij->i", seen, seen) + np.asarray(squares @ self._psi, dtype=np.float64)
-        return Moments(np.asarray(rows @ self._mean, dtype=np.float64), variance)
+        with np.errstate(over="ignore", invalid="ignore"):  # looked for, and named
+            seen = np.asarray(rows @ self._F, dtype=np.float64)
+            squares = rows.multiply(rows) if is_sparse(rows) else rows * rows
+            variance = np.einsum("ij,ij->i", seen, seen) + np.asarray(squares @ self._psi, dtype=np.float64)
+            return check_moments(Moments(np.asarray(rows @ self._mean, dtype=np.float64), variance))
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draw n parameter vectors, shape (n, dim): mean + F h + √ψ z, (5.14)."""
@@ -214,6 +216,7 @@ class FactorGaussian:
         shift = base_shift.copy()
         columns = []
         for shard in parts:
+            checks.same_dim("shards", shard.dim, prior.dim)
             shard_F, shard_psi = shard.F, shard.psi
             A = np.asarray(shard_F, dtype=np.float64) / shard_psi[:, None]
             lower = np.linalg.cholesky(np.eye(shard.rank) + shard_F.T @ A)

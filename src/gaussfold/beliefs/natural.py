@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
+from gaussfold.checks import same_dim
 from gaussfold.types import Array
 
 
@@ -22,6 +23,7 @@ def combined(prior: Natural, shards: Iterable[Natural]) -> tuple[Array, Array]:
     precision, precision_mean = base.copy(), base_mean.copy()
     for shard in shards:
         part, part_mean = shard.natural()
+        same_dim("shards", part_mean.size, base_mean.size)
         precision += part - base
         precision_mean += part_mean - base_mean
     return precision, precision_mean

@@ -238,7 +238,7 @@ class StreamModel:
 
 def rows_of(chunk: Chunk) -> Rows:
     """The rows of a chunk, as they are: readers leave no repetitions, and nothing that is not finite."""
-    return Rows(chunk.indptr, chunk.indices, chunk.data, chunk.width)
+    return Rows(chunk.indptr, chunk.indices, chunk.data, chunk.width, checked=True)
 
 
 def constant_loss(totals: Array) -> float:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from gaussfold.checks import between, not_negative, positive
+import numpy as np
+
+from gaussfold.checks import between, not_negative, positive, scales
 from gaussfold.protocols import Belief
 
 
@@ -49,7 +51,7 @@ class RandomWalk:
     std: float
 
     def __post_init__(self) -> None:
-        positive("drift_std", self.std, remedy="leave it out for no drift")
+        scales("drift_std", np.asarray(positive("drift_std", self.std, remedy="leave it out for no drift")))
 
     def tick(self, belief: Belief, ticks: float = 1.0) -> None:
         """Let ``ticks`` units of time pass (fractions allowed)."""

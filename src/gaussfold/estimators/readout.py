@@ -14,7 +14,7 @@ from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.estimators import mixtures, noise, settings, validation
 from gaussfold.estimators.parameters import RandomState, StreamingParameters
 from gaussfold.estimators.priors import AnyBelief
-from gaussfold.rows import AnyRows
+from gaussfold.rows import Block, Rows
 from gaussfold.types import Array, ArrayLike, Moments
 
 
@@ -121,7 +121,7 @@ class Readout(StreamingParameters, BaseEstimator):
         if not self._beliefs:  # scikit-learn's check costs more than a prediction
             check_is_fitted(self)
 
-    def _design(self, X: ArrayLike) -> AnyRows:
+    def _design(self, X: ArrayLike) -> Rows | Block:
         self._require_fitted()
         return validation.with_intercept(validation.rows(self, X, reset=False), self.fit_intercept)
 

@@ -102,7 +102,7 @@ def _prior_std(model: StreamingParameters, n_features: int) -> Array | str:
             raise ValueError(msg)
         return AUTO
     std = per_feature("prior_std", model.prior_std, n_features)
-    checks.positive_entries("prior_std", std)
+    checks.scales("prior_std", std)
     return std
 
 

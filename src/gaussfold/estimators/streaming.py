@@ -21,7 +21,7 @@ from gaussfold.folding import FoldResult, fold
 from gaussfold.lookback import Lookback
 from gaussfold.metrics import Diagnosis, diagnose
 from gaussfold.protocols import Likelihood
-from gaussfold.rows import AnyRows
+from gaussfold.rows import AnyRows, Block, Rows
 from gaussfold.sweeping import sweep
 from gaussfold.types import Array, ArrayLike
 
@@ -286,7 +286,7 @@ class StreamingEstimator(Readout):
     def _fold(
         self,
         beliefs: list[AnyBelief],
-        design: AnyRows,
+        design: Rows | Block,
         targets: list[Array],
         options: FoldOptions,
         refine: int,

@@ -14,9 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import column_or_1d, validate_data
 
+from gaussfold.checks import doubles
 from gaussfold.estimators import frames
 from gaussfold.observations import check_weight
-from gaussfold.rows import AnyRows, Rows, as_rows, check_finite
+from gaussfold.rows import AnyRows, Block, Rows, as_matrix, as_rows, is_sparse
 from gaussfold.types import Array, ArrayLike
 
 
@@ -39,21 +40,22 @@ def rows(model: frames.Features, X: ArrayLike, *, reset: bool) -> AnyRows:
     """Turn X into finite doubles, a dense C-ordered array or sparse rows; set or check the names and the width."""
     if not reset and _plain_rows(model, X):
         array = X
+    elif is_sparse(X) and len(X.shape) == 2:
+        sparse = as_rows(X, X.shape[1])  # before scikit-learn, whose conversions follow indices without looking
+        _validated(model, as_matrix(sparse), reset=reset)
+        return sparse
     elif frames.is_frame(X):
         array = frames.read(model, X, reset=reset)
     else:
-        array = validate_data(
-            model,
-            X,
-            reset=reset,
-            accept_sparse="csr",
-            dtype=np.float64,
-            order="C",
-            ensure_all_finite=False,
-        )
-    checked = as_rows(array, array.shape[1])
-    check_finite(checked, frames.names_of(model))
-    return checked
+        array = _validated(model, X, reset=reset)
+    return as_rows(array, array.shape[1], frames.names_of(model))
+
+
+def _validated(model: frames.Features, X: ArrayLike, *, reset: bool) -> ArrayLike:
+    """As scikit-learn sees X: names and number of the columns set or compared, at least one row and column, doubles."""
+    return validate_data(
+        model, X, reset=reset, accept_sparse="csr", dtype=np.float64, order="C", ensure_all_finite=False
+    )
 
 
 def _plain_rows(model: frames.Features, X: ArrayLike) -> bool:
@@ -111,19 +113,19 @@ def weights(sample_weight: ArrayLike, n_rows: int) -> Array | None:
     """One finite weight >= 0 per row; None stands for ones, and a number for itself on every row."""
     if sample_weight is None:
         return None
-    given = np.asarray(sample_weight)
+    given = doubles("sample_weight", sample_weight, "one per row of X")
     return check_weight(np.full(n_rows, given) if given.ndim == 0 else given, n_rows)
 
 
-def with_intercept(X: AnyRows, intercept: bool) -> AnyRows:
-    """Append a column of ones, so that the last parameter is the intercept."""
+def with_intercept(X: AnyRows, intercept: bool) -> Rows | Block:
+    """Append a column of ones to checked rows, so that the last parameter is the intercept."""
     if not intercept:
-        return X
+        return X if isinstance(X, Rows) else Block(X)
     n, d = X.shape
     if isinstance(X, Rows):
         wider = sp.hstack([X.matrix(), sp.csr_array(np.ones((n, 1)))], format="csr")
-        return Rows(wider.indptr, wider.indices, wider.data, d + 1)
+        return Rows(wider.indptr, wider.indices, wider.data, d + 1, checked=True)
     design = np.empty((n, d + 1))
     design[:, :d] = X
     design[:, d] = 1.0
-    return design
+    return Block(design)

@@ -16,10 +16,10 @@ from gaussfold.beliefs.visits import Visits
 from gaussfold.dynamics import Forgetting, moving
 from gaussfold.engine.dense.absorb import absorb_row
 from gaussfold.linalg.roots import inverse_root, log_det, lower_root, root_from_precision, triangularise
-from gaussfold.observations import Observations
+from gaussfold.observations import Observations, admit
 from gaussfold.protocols import Belief
 from gaussfold.rows import as_rows
-from gaussfold.trace import ONCE, Pass, Trace, learn_before_failure
+from gaussfold.trace import ONCE, Pass, Trace, check_moments, learn_before_failure
 from gaussfold.types import Array, ArrayLike, Moments, Program
 
 PARTS = (schema.Part("mean", ("d",), "double"), schema.Part("factor", ("d", "d"), "double"))
@@ -81,8 +81,8 @@ class DenseGaussian:
     def independent(cls, mean: ArrayLike, std: ArrayLike) -> Self:
         """N(mean, diag(std²)): one standard deviation per parameter."""
         deviations = np.asarray(std, dtype=float)
-        checks.positive_entries("std", deviations)
-        return cls.from_factor(mean, np.diag(deviations))
+        checks.scales("std", deviations)
+        return cls.from_factor(checks.finite_vector("mean", mean, deviations.size), np.diag(deviations))
 
     @property
     def dim(self) -> int:
@@ -112,8 +112,9 @@ class DenseGaussian:
     def marginal(self, X: ArrayLike) -> Moments:
         """Mean and variance of x'θ for each row x of X (dense or sparse)."""
         rows = as_rows(X, self.dim)
-        seen = np.asarray(rows @ self._factor)
-        return Moments(np.asarray(rows @ self._mean), np.einsum("ij,ij->i", seen, seen))
+        with np.errstate(over="ignore", invalid="ignore"):  # looked for, and named
+            seen = np.asarray(rows @ self._factor)
+            return check_moments(Moments(np.asarray(rows @ self._mean), np.einsum("ij,ij->i", seen, seen)))
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draw n parameter vectors, shape (n, dim)."""
@@ -182,7 +183,8 @@ class DenseGaussian:
 
     def relax(self, factor: float, prior: DenseGaussian) -> None:
         """Λ ← factor·Λ + (1-factor)·Λ₀, and the same for Λ·mean."""
-        if factor == 1.0:
+        checks.same_dim("prior", prior.dim, self.dim)
+        if checks.between("factor", factor, 0, 1) == 1.0:
             return
         precision, precision_mean = self.natural()
         base, base_mean = prior.natural()
@@ -194,6 +196,7 @@ class DenseGaussian:
 
     def diffuse(self, variance: float) -> None:
         """P ← P + variance·I, on the square root: a QR of [F, √variance I]."""
+        checks.not_negative("variance", variance)
         if variance == 0.0:
             return
         wide = np.hstack([self._factor, math.sqrt(variance) * np.eye(self.dim)])
@@ -201,6 +204,8 @@ class DenseGaussian:
 
     def absorb(self, x: Array, precision: float, shift: float) -> None:
         """Multiply by one site exp(shift·f - ½·precision·f²), f = x'θ."""
+        x = checks.finite_vector("x", x, self.dim)
+        checks.number("shift", shift)
         seen = x @ self._factor
         variance = float(seen @ seen)
         grown = 1.0 + precision * variance
@@ -222,6 +227,7 @@ class DenseGaussian:
 
     def absorb_stream(self, data: Observations, program: Program, how: Pass = ONCE) -> Trace:
         """Visit rows in order, each once: marginal, site, absorb."""
+        data = admit(data, self.dim)
         dynamics, sites, block_size, whole = how
         if not whole:
             again = Pass(dynamics, sites, block_size)

@@ -11,14 +11,18 @@ import numpy as np
 from gaussfold.beliefs.diagonal import passes, storage
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.beliefs.diagonal.state import State, mix_moments
+from gaussfold.checks import between, not_negative, places, same_dim, scales
 from gaussfold.checks import whole as whole_number
 from gaussfold.dynamics import Dynamics, Forgetting, moving
 from gaussfold.engine.sparse.cells import FORGETS, WALKS
-from gaussfold.observations import Observations
+from gaussfold.observations import Observations, admit
 from gaussfold.protocols import Belief
 from gaussfold.rows import Rows, sparse_rows
-from gaussfold.trace import ONCE, Pass, Trace
+from gaussfold.trace import ONCE, Pass, Trace, check_moments
 from gaussfold.types import Array, ArrayLike, Moments, Program
+
+ALL = 745.0
+"""On the clock of forgetting: e^-745 is the smallest number, so nothing is left of what was learned before."""
 
 
 class DiagonalBelief(ABC):
@@ -80,7 +84,7 @@ class DiagonalBelief(ABC):
 
     def marginals(self, X: ArrayLike) -> Moments:
         """Mean and variance of x'θ for each row and component, shape (n, K)."""
-        return passes.look_at(self._state, sparse_rows(X, self.dim))
+        return check_moments(passes.look_at(self._state, sparse_rows(X, self.dim)))
 
     def marginal(self, X: ArrayLike) -> Moments:
         """Mean and variance of x'θ for each row x of X (dense or sparse); of a mixture, within and between."""
@@ -88,12 +92,12 @@ class DiagonalBelief(ABC):
 
     def moments(self, columns: ArrayLike) -> Moments:
         """Mean and variance of some parameters, without touching the others; of a mixture, within and between."""
-        cells = self._state.each(np.asarray(columns))
+        cells = self._state.each(places("columns", columns, self.dim))
         return mix_moments(self._state.log_weights, cells[:, 0], cells[:, 1])
 
     def cells(self, columns: np.ndarray | None = None) -> Array:
         """Means and variances per feature and component, shape (d, 2, K), of all features or some, as of now."""
-        return self._state.each(columns)
+        return self._state.each(None if columns is None else places("columns", columns, self.dim))
 
     def stored_cells(self) -> np.ndarray:
         """Means and variances as they are stored, time not applied, not to be written to: one for all, or one each."""
@@ -108,6 +112,8 @@ class DiagonalBelief(ABC):
 
     def set_prior(self, columns: np.ndarray, std: np.ndarray) -> None:
         """Give features that no row has met a prior standard deviation of their own; forgetting returns to it."""
+        columns = places("columns", columns, self.dim)
+        scales("std", std)
         self._state.widen(columns)
         self._state.cells[columns, 1] = (std**2)[:, None]
         if self._state.prior.shape[0] > 1:
@@ -133,13 +139,13 @@ class DiagonalBelief(ABC):
 
     def relax(self, factor: float, prior: Belief) -> None:
         """1/v ← factor/v + (1-factor)/v₀, and the same for m/v: noted on the clock, applied when it is seen."""
-        if factor != 1.0:
-            self._state.keep_time(FORGETS, _cells_of(prior))
-            self._state.clock[0] -= math.log(factor)
+        if between("factor", factor, 0, 1) != 1.0:
+            self._state.keep_time(FORGETS, self._cells_of(prior))
+            self._state.clock[0] += min(-math.log(factor), ALL) if factor > 0.0 else ALL
 
     def diffuse(self, variance: float) -> None:
         """V ← v + variance: noted on the clock, applied when a feature is next seen."""
-        if variance != 0.0:
+        if not_negative("variance", variance) != 0.0:
             self._state.keep_time(WALKS, self._state.prior)
             self._state.clock[0] += variance
 
@@ -148,10 +154,18 @@ class DiagonalBelief(ABC):
         if dynamics is None:
             return 0.0
         if isinstance(dynamics, Forgetting):
-            self._state.keep_time(FORGETS, _cells_of(dynamics.prior))
+            self._state.keep_time(FORGETS, self._cells_of(dynamics.prior))
             return -math.log(dynamics.factor)
         self._state.keep_time(WALKS, self._state.prior)
         return dynamics.std**2
+
+    def _cells_of(self, prior: Belief) -> np.ndarray:
+        """Of a prior that this belief may return to."""
+        if not isinstance(prior, DiagonalBelief):
+            msg = f"prior: a {type(prior).__name__}; a diagonal belief forgets towards one of its own kind"
+            raise ValueError(msg)  # noqa: TRY004 - the one kind of error that arguments raise here
+        same_dim("prior", prior.dim, self.dim)
+        return prior.stored_cells()
 
     # Learning.
 
@@ -168,6 +182,7 @@ class DiagonalBelief(ABC):
             )
             raise ValueError(msg)
         passes.check(self._state, program)
+        data = admit(data, self.dim)
         if data.y.size == 0:
             return Trace.empty(0)
         rows = sparse_rows(data.X, self.dim)
@@ -214,10 +229,3 @@ def sum_draws(rows: Rows, place: np.ndarray, draws: list[Array]) -> Array:
     """x'θ of every row for each draw of the parameters, whose entries' places among them are given."""
     row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
     return np.array([np.bincount(row, rows.data * draw[place], rows.shape[0]) for draw in draws])
-
-
-def _cells_of(prior: Belief) -> np.ndarray:
-    if not isinstance(prior, DiagonalBelief):
-        msg = f"prior: a {type(prior).__name__}; a diagonal belief forgets towards one of its own kind"
-        raise ValueError(msg)  # noqa: TRY004 - the one kind of error that arguments raise here
-    return prior.stored_cells()

@@ -13,7 +13,7 @@ from gaussfold.beliefs.diagonal.base import DiagonalBelief, check_dim, sum_draws
 from gaussfold.beliefs.diagonal.coupling import Coupling, resolve_coupling
 from gaussfold.beliefs.diagonal.state import State
 from gaussfold.beliefs.natural import combined
-from gaussfold.checks import floating
+from gaussfold.checks import doubles, finite_vector, floating, number, scales
 from gaussfold.engine.sparse.visit_any import MARGINAL
 from gaussfold.rows import sparse_rows
 from gaussfold.types import Array, ArrayLike, Moments
@@ -72,7 +72,7 @@ class DiagonalGaussian(DiagonalBelief):
         """N(mean, std² I); ``mean`` a number or one per feature. Takes no memory before the first row."""
         size = check_dim(dim)
         if np.ndim(mean) == 0:
-            self = cls([mean], np.array([std], dtype=np.float64) ** 2, coupling, dtype)
+            self = cls.independent([mean], [std], coupling, dtype)
             self._state.dim = size
             return self
         return cls.independent(mean, np.full(size, std), coupling, dtype)
@@ -82,7 +82,9 @@ class DiagonalGaussian(DiagonalBelief):
         cls, mean: ArrayLike, std: ArrayLike, coupling: str | Coupling = "marginal", dtype: DTypeLike = np.float64
     ) -> Self:
         """N(mean, diag(std²)): one standard deviation per feature."""
-        return cls(mean, np.asarray(std, dtype=np.float64) ** 2, coupling, dtype)
+        deviations = doubles("std", std, "one per feature")
+        scales("std", deviations)
+        return cls(mean, deviations**2, coupling, dtype)
 
     @property
     def mean(self) -> Array:
@@ -154,6 +156,8 @@ class DiagonalGaussian(DiagonalBelief):
                 "use coupling='joint'"
             )
             raise ValueError(msg)
+        x = finite_vector("x", x, self.dim)
+        number("shift", shift)
         columns = np.flatnonzero(x)
         seen = x[columns]
         mean, variance = self.weights(columns)

@@ -18,9 +18,9 @@ from gaussfold.beliefs.lowrank.state import State
 from gaussfold.beliefs.visits import Visits
 from gaussfold.dynamics import moving
 from gaussfold.factors.woodbury import Precision
-from gaussfold.observations import Observations
+from gaussfold.observations import Observations, admit
 from gaussfold.rows import as_matrix, as_rows, is_sparse
-from gaussfold.trace import ONCE, Pass, Trace, learn_before_failure
+from gaussfold.trace import ONCE, Pass, Trace, check_moments, learn_before_failure
 from gaussfold.types import Array, ArrayLike, Moments, Program
 
 
@@ -118,7 +118,7 @@ class LowRankGaussian:
             As for the class.
         """
         deviations = np.asarray(std, dtype=float)
-        checks.positive_entries("std", deviations)
+        checks.scales("std", deviations)
         rank = options.check_rank(rank, deviations.size)
         share = options.share(epsilon, chosen.get("projection", "eigen"))
         W = np.zeros((deviations.size, rank))
@@ -185,7 +185,9 @@ class LowRankGaussian:
     def marginal(self, X: ArrayLike) -> Moments:
         """Mean and variance of x'θ for each row x of X (dense or sparse)."""
         rows = as_matrix(as_rows(X, self.dim))
-        return Moments(np.asarray(rows @ self._state.mean, dtype=np.float64), self.precision().variances(rows))
+        with np.errstate(over="ignore", invalid="ignore"):  # looked for, and named
+            mean = np.asarray(rows @ self._state.mean, dtype=np.float64)
+            return check_moments(Moments(mean, self.precision().variances(rows)))
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draw n parameter vectors, shape (n, dim), by ensemble sampling: lrvga Prop. 1, corrected."""
@@ -274,17 +276,19 @@ class LowRankGaussian:
 
     def relax(self, factor: float, prior: LowRankGaussian) -> None:
         """Λ ← factor·Λ + (1-factor)·Λ₀, and the same for Λ·mean."""
-        if factor != 1.0:
+        checks.same_dim("prior", prior.dim, self.dim)
+        if checks.between("factor", factor, 0, 1) != 1.0:
             moves.relax(self._state, factor, prior.mean, prior.precision())
 
     def diffuse(self, variance: float) -> None:
         """P ← P + variance·I, which keeps the form: exact."""
-        if variance != 0.0:
+        if checks.not_negative("variance", variance) != 0.0:
             moves.diffuse(self._state, variance)
 
     def absorb(self, x: Array, precision: float, shift: float) -> None:
         """Multiply by one site exp(shift·f - ½·precision·f²), f = x'θ."""
-        moves.absorb_site(self._state, np.asarray(x, dtype=float)[None], precision, shift)
+        row = checks.finite_vector("x", x, self.dim)[None]
+        moves.absorb_site(self._state, row, precision, checks.number("shift", shift))
 
     def absorb_factors(self, rows: Array, mean: ArrayLike) -> None:
         """Λ ← Λ + rows'rows, projected; the mean becomes ``mean``, which the caller has conditioned."""
@@ -296,6 +300,7 @@ class LowRankGaussian:
 
     def absorb_stream(self, data: Observations, program: Program, how: Pass = ONCE) -> Trace:
         """Visit rows in order, each once: marginal, site, absorb."""
+        data = admit(data, self.dim)
         dynamics, sites, block_size, whole = how
         if sites is not None:
             msg = (

@@ -10,6 +10,7 @@ from scipy.linalg import eigh
 
 from gaussfold.beliefs.lowrank.passes import condition
 from gaussfold.beliefs.lowrank.state import State, dense
+from gaussfold.checks import same_dim
 from gaussfold.engine.lowrank.products import gram
 from gaussfold.factors.woodbury import Precision
 from gaussfold.trace import Trace
@@ -89,6 +90,7 @@ def combine(result: State, shards: Sequence[tuple[Array, Precision]]) -> None:
     pull = base.copy()
     columns = []
     for mean, shard in shards:
+        same_dim("shards", mean.size, prior_psi.size)
         result.psi += shard.psi - prior_psi
         pull += shard.times(mean[None]) - base
         columns.append(shard.W.T)
