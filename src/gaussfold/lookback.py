@@ -119,8 +119,10 @@ class Lookback:
                 pages.append(page)
             if pages[-1].y.size == PAGE and (len(pages) - 1) * PAGE >= self.rows:
                 old = pages.popleft()
-                sweep(worked, likelihood, Block(old.X), old.y, old.sites, rule, at, sample_weight=old.weight, tolerance=0.0,
-                      block_size=block_size)  # fmt: skip
+                sweep(
+                    worked, likelihood, Block(old.X), old.y, old.sites, rule, at, sample_weight=old.weight,
+                    tolerance=0.0, block_size=block_size,
+                )  # fmt: skip
             start += room
         trace = Trace(*(np.concatenate(column) for column in zip(*traces, strict=True))) if traces else Trace.empty(0)
         belief.become(worked)  # from here on nothing can fail

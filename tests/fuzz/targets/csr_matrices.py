@@ -1,4 +1,4 @@
-"""CSR matrices with broken parts, given to every belief and estimator to learn from and to predict: refused, or finite."""
+"""CSR matrices with broken parts, for every belief and estimator to learn from and to predict: refused, or finite."""
 
 from __future__ import annotations
 

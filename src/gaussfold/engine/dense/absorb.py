@@ -29,6 +29,10 @@ from gaussfold.engine.scalar.vectors import dot
 from gaussfold.types import Program
 
 
+LARGEST_GROWTH = 2e31
+"""Of a precision, by one row: its root is the factor by which a standard deviation falls, and doubles have 16 digits."""
+
+
 @compiled
 def cavity(m: float, v: float, precision: float, shift: float) -> tuple[float, float]:
     """N(m, v) without the site of the given precision and shift; as it is where there was no site."""
@@ -100,7 +104,7 @@ def absorb_rows(
         change = precision - site_precision[i]
         step = (shift - site_shift[i]) - change * mean  # the change of the site, as a gradient at the old mean
         grown = 1.0 + change * variance
-        if not grown > 0.0:
+        if not (grown > 0.0 and grown < LARGEST_GROWTH):
             return i
         site_precision[i] = precision
         site_shift[i] = shift
