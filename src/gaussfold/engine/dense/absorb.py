@@ -28,9 +28,8 @@ from gaussfold.engine.scalar.sites import make_site
 from gaussfold.engine.scalar.vectors import dot
 from gaussfold.types import Program
 
-
 LARGEST_GROWTH = 2e31
-"""Of a precision, by one row: its root is the factor by which a standard deviation falls, and doubles have 16 digits."""
+"""Of a precision, by one row: its root is the factor by which a standard deviation falls; doubles have 16 digits."""
 
 
 @compiled

@@ -11,7 +11,8 @@ Marginal coupling: every active feature by itself, the others integrated out (``
 irrelevant. (17) and (18) are options of newton. Each feature moves as if it alone had to explain the row. Where
 integrating the others out widens the likelihood (logit, probit, Gaussian) their steps together do not pass the label;
 for counts it only shifts it, and ten features may go ten times as far as one should. A row that is less likely after
-such a step than before it is learned by one site instead, as joint coupling does. Reference twin: ``tests/reference/diagonal.py``.
+such a step than before it is learned by one site instead, as joint coupling does.
+Reference twin: ``tests/reference/diagonal.py``.
 """
 
 from __future__ import annotations
