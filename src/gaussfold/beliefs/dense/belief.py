@@ -245,7 +245,8 @@ class DenseGaussian:
             after = passes.forgetting_pass(now, towards, drift.factor, visits)
         else:
             after = passes.walking_pass(self._mean, self.cov, drift.std**2, visits)
-        self._mean, self._factor = after
+        if data.learned.any():  # else nothing changes, to the last bit
+            self._mean, self._factor = after
         return trace
 
 

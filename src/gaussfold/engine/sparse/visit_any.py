@@ -31,6 +31,8 @@ from gaussfold.types import Program
 
 Form: TypeAlias = tuple[int, int, int]
 """A coupling: joint or marginal, how the mean is found, how the variance is."""
+Told: TypeAlias = tuple[float, float, float, float]
+"""Label and weight of a row; mean and variance of its latent before it is learned."""
 JOINT, MARGINAL = range(2)
 SOLVED, ONE_STEP = range(2)
 CURVATURE, HEIGHT = range(2)
@@ -76,43 +78,35 @@ def coordinate(
 
 
 @compiled
-def _jointly(
-    program: Program, y: float, w: float, data: np.ndarray, start: int, ms: np.ndarray, vs: np.ndarray,
-    first: int, k: int, n: int, f: float, s: float,
-) -> tuple[float, float]:  # fmt: skip
+def _jointly(program: Program, told: Told, xs: np.ndarray, ms: np.ndarray, vs: np.ndarray) -> tuple[float, float]:
     """Learn a row by one site and keep the diagonal, one component; returns the site's precision and shift."""
     family, rule, at = program
+    y, w, f, s = told
     j, h, m, _, _ = make_site(family, rule, at, y, w, f, s)
     grown = 1.0 - s * h
-    for t in range(n):
-        x = np.float64(data[start + t])
-        v = vs[first + t * k]
+    for t in range(xs.size):
+        x = np.float64(xs[t])
+        v = vs[t]
         rest = max(s - x * x * v, 0.0)
-        ms[first + t * k] += x * v * j
-        vs[first + t * k] = v * (1.0 - rest * h) / grown
+        ms[t] += x * v * j
+        vs[t] = v * (1.0 - rest * h) / grown
     return -h, j - h * m
 
 
 @compiled
-def _one_by_one(
-    program: Program, form: Form, y: float, w: float, data: np.ndarray, start: int, ms: np.ndarray, vs: np.ndarray,
-    first: int, k: int, n: int, f: float, s: float,
-) -> None:  # fmt: skip
+def _one_by_one(program: Program, form: Form, told: Told, xs: np.ndarray, ms: np.ndarray, vs: np.ndarray) -> None:
     """Learn a row feature by feature, one component; by one site where their steps together make it less likely."""
-    old_m, old_v = np.empty(n), np.empty(n)
+    y, w, f, s = told
+    old_m, old_v = ms.copy(), vs.copy()
     after = 0.0
-    for t in range(n):
-        i = first + t * k
-        x = np.float64(data[start + t])
-        old_m[t] = ms[i]
-        old_v[t] = vs[i]
-        ms[i], vs[i] = coordinate(program, form, y, w, x, ms[i], vs[i], f, s)
-        after += x * ms[i]
+    for t in range(xs.size):
+        x = np.float64(xs[t])
+        ms[t], vs[t] = coordinate(program, form, y, w, x, ms[t], vs[t], f, s)
+        after += x * ms[t]
     if log_density(program.family, y, after) < log_density(program.family, y, f):
-        for t in range(n):
-            ms[first + t * k] = old_m[t]
-            vs[first + t * k] = old_v[t]
-        _jointly(program, y, w, data, start, ms, vs, first, k, n, f, s)
+        ms[:] = old_m
+        vs[:] = old_v
+        _jointly(program, told, xs, ms, vs)
 
 
 @compiled
@@ -156,12 +150,12 @@ def visit_any(
     if not learn:
         return True
     for c in range(k):
-        f = mean[r, c]
-        s = variance[r, c]
+        told = (y, w, mean[r, c], variance[r, c])
+        xs, own_m, own_v = data[start:stop], ms[c : n * k : k], vs[c : n * k : k]
         if form[0] == JOINT:
-            site_precision[r], site_shift[r] = _jointly(program, y, w, data, start, ms, vs, c, k, n, f, s)
+            site_precision[r], site_shift[r] = _jointly(program, told, xs, own_m, own_v)
         else:
-            _one_by_one(program, form, y, w, data, start, ms, vs, c, k, n, f, s)
+            _one_by_one(program, form, told, xs, own_m, own_v)
         for t in range(n):
             i = t * k + c
             out_of_range += 1 - np.int64((abs(ms[i]) <= huge) & (vs[i] >= tiny) & (vs[i] <= huge))
