@@ -5,7 +5,8 @@ more visit (take the site out, look again, put the new one in) repairs most of w
 logistic regression with 120 features, keeping 256 rows takes the one-pass posterior from about 1 nat to about 0.2 nats
 from the batch variational optimum. The stream is still read once, in bounded memory.
 
-Looks happen in pages of rows that say something (label not missing, weight not zero), wherever those end, so the posterior does not depend on how it is cut into calls.
+Looks happen in pages of rows that say something (label not missing, weight not zero), so the posterior does not depend
+on how the stream is cut into calls.
 """
 
 from __future__ import annotations
@@ -72,6 +73,9 @@ class Lookback:
         How many rows to keep; about twice the number of parameters is a good start.
     pages
         Rows kept already, of another memory.
+    every_row
+        Whether rows that say nothing take room as well. Then the posterior does depend on how the stream is cut, where
+        there are such rows: 0.1.0 did it so, and its files go on as they were.
 
     Examples
     --------
@@ -84,8 +88,9 @@ class Lookback:
     72
     """
 
-    def __init__(self, rows: int, pages: Iterable[_Page] = ()) -> None:
+    def __init__(self, rows: int, pages: Iterable[_Page] = (), every_row: bool = False) -> None:
         self.rows = whole("second_look", rows, remedy="so many rows are kept; 0, in an estimator, turns it off")
+        self.every_row = every_row
         self._pages: deque[_Page] = deque(pages)
 
     def __len__(self) -> int:
@@ -109,19 +114,20 @@ class Lookback:
         """
         data = check(likelihood, X, y, belief.dim, sample_weight)
         worked, pages = belief.copy(), self._pages.copy()
+        counted = np.ones(data.y.size, bool) if self.every_row else data.learned
         traces = []
         start = 0
         while start < data.y.size:
             open_page = pages[-1] if pages and pages[-1].y.size < PAGE else None
             room = PAGE - (open_page.y.size if open_page else 0)
-            stop = _end(data.learned[start:], room) + start
+            stop = _end(counted[start:], room) + start
             part = data.part(slice(start, stop))
             rows = dense_rows(part.X)
             trace = fold(
                 worked, likelihood, Block(rows), part.y, rule, at, sample_weight=part.weight, block_size=block_size
             )
             traces.append(trace)
-            kept = part.learned  # a copy besides: not to keep a whole chunk alive
+            kept = counted[start:stop]  # a copy besides: not to keep a whole chunk alive
             page = _Page(rows[kept], part.y[kept], part.weight[kept], Trace(*(column[kept] for column in trace)))
             if open_page:
                 pages[-1] = open_page.join(page)
@@ -141,7 +147,7 @@ class Lookback:
 
     def copy(self) -> Lookback:
         """An independent memory with the same rows (pages are never changed, so they are shared)."""
-        return Lookback(self.rows, self._pages)
+        return Lookback(self.rows, self._pages, self.every_row)
 
     def state(self) -> dict[str, np.ndarray]:
         """Named arrays that hold everything; see :meth:`from_state`."""
@@ -150,6 +156,8 @@ class Lookback:
             "rows": np.array([self.rows]),
             "sizes": np.array([page.y.size for page in pages], dtype=np.int64),
         }
+        if not self.every_row:
+            arrays["learned_rows"] = np.ones(1)  # which 0.1.0 did not write
         if pages:
             arrays["X"] = np.concatenate([page.X for page in pages])
             arrays["y"] = np.concatenate([page.y for page in pages])
@@ -170,4 +178,4 @@ class Lookback:
             start, stop = stop, stop + int(size)
             sites = Trace(*np.ascontiguousarray(arrays["sites"][:, start:stop]))
             pages.append(_Page(arrays["X"][start:stop], arrays["y"][start:stop], arrays["weight"][start:stop], sites))
-        return cls(int(arrays["rows"][0]), pages)
+        return cls(int(arrays["rows"][0]), pages, every_row="learned_rows" not in arrays)

@@ -97,6 +97,14 @@ def _lowrank(d):
     return gf.LowRankGaussian.isotropic(d, min(2, d), 0.7, block_size=1)
 
 
+def _dense(d):
+    return gf.DenseGaussian.isotropic(d, 0.7)
+
+
+def _joint(d):
+    return gf.DiagonalGaussian.isotropic(d, 0.7, coupling="joint")
+
+
 def _blocks(d):
     return gf.LowRankGaussian.isotropic(d, min(2, d), 0.7, block_size=3)
 
@@ -119,13 +127,13 @@ SETTINGS = {
     "regressor lowrank": _estimator(R, "real", covariance="lowrank", rank=2, drift_std=0.1),
     "poisson": _estimator(P, "count", prior_std=0.7),
     "poisson diagonal": _estimator(P, "count", covariance="diagonal", prior_std=0.7),
-    "belief dense": _belief(lambda d: gf.DenseGaussian.isotropic(d, 0.7), Bernoulli()),
-    "belief dense walks": _belief(lambda d: gf.DenseGaussian.isotropic(d, 0.7), Gaussian(0.6), lambda _: RandomWalk(0.1)),
+    "belief dense": _belief(_dense, Bernoulli()),
+    "belief dense walks": _belief(_dense, Gaussian(0.6), lambda _: RandomWalk(0.1)),
     "belief lowrank": _belief(_lowrank, Bernoulli()),
     "belief lowrank blocks": _belief(_blocks, Poisson()),
     "belief lowrank forgets": _belief(_lowrank, Gaussian(0.6), _forgetting),
     "belief diagonal": _belief(lambda d: gf.DiagonalGaussian.isotropic(d, 0.7), Bernoulli(), rule="newton"),
-    "belief joint": _belief(lambda d: gf.DiagonalGaussian.isotropic(d, 0.7, coupling="joint"), Gaussian(0.6), _forgetting),
+    "belief joint": _belief(_joint, Gaussian(0.6), _forgetting),
     "belief mixture": _belief(lambda d: gf.DiagonalMixture.isotropic(d), Bernoulli(), rule="newton"),
 }  # fmt: skip
 
