@@ -132,3 +132,9 @@ def has_spread(family: Family, s: float) -> bool:
 def marginalised(family: Family, s: float) -> tuple[Family, float, float]:
     """(record, k, shift): the likelihood averaged over N(0, s) added to its latent is that of k (f + shift)."""
     return family, math.nan, math.nan
+
+
+@by_family
+def only_shifts(family: Family) -> bool:
+    """Whether :func:`marginalised` shifts the likelihood and does not widen it: features' own steps then add up."""
+    return False

@@ -258,6 +258,12 @@ def can_marginalise(family: Record) -> bool:
     return True
 
 
+@compiled_for(PoissonRecord, GammaPoissonRecord)
+def only_shifts(family: Record) -> bool:
+    """Yes: a spread of the rate leaves the pull of a large count as it is."""
+    return True
+
+
 @compiled_for(PoissonRecord)
 def has_spread(family: PoissonRecord, s: float) -> bool:
     """Not below ``NARROW``."""

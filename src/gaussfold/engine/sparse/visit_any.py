@@ -23,7 +23,7 @@ from typing import TypeAlias
 import numpy as np
 
 from gaussfold.engine.compiled import compiled
-from gaussfold.engine.families import Family, derivatives, has_spread, log_density, marginalised
+from gaussfold.engine.families import Family, derivatives, has_spread, log_density, marginalised, only_shifts
 from gaussfold.engine.scalar.expectations import height_normaliser
 from gaussfold.engine.scalar.sites import make_site
 from gaussfold.engine.sparse.cells import put
@@ -103,7 +103,7 @@ def _one_by_one(program: Program, form: Form, told: Told, xs: np.ndarray, ms: np
         x = np.float64(xs[t])
         ms[t], vs[t] = coordinate(program, form, y, w, x, ms[t], vs[t], f, s)
         after += x * ms[t]
-    if log_density(program.family, y, after) < log_density(program.family, y, f):
+    if only_shifts(program.family) and log_density(program.family, y, after) < log_density(program.family, y, f):
         ms[:] = old_m
         vs[:] = old_v
         _jointly(program, told, xs, ms, vs)
