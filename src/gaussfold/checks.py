@@ -151,8 +151,9 @@ def finite_entries(name: str, array: Array) -> None:
 
 def scales(name: str, array: Array) -> None:
     """Standard deviations: entries > 0 whose squares, the variances, are numbers too."""
+    positive_entries(name, array)
     least, most = math.sqrt(np.finfo(np.float64).tiny), math.sqrt(np.finfo(np.float64).max)
-    _entries(name, array, (array >= least) & (array <= most), f"finite numbers > 0 ({least:.2g} to {most:.2g})")
+    _entries(name, array, (array >= least) & (array <= most), f"numbers from {least:.2g} to {most:.2g}")
 
 
 def doubles(name: str, values: ArrayLike, needed: str) -> Array:
