@@ -9,7 +9,7 @@ import numpy as np
 
 from gaussfold import schema
 from gaussfold.checks import between, not_negative, whole
-from gaussfold.gp import checks, hyper, storage
+from gaussfold.gp import checks, hyper, storage, times
 from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.dense import DensePrior
 from gaussfold.gp.inference import FitResult, iterate, start
@@ -67,6 +67,9 @@ class GaussianProcess:
     batch_size : int, default=None
         For "sparse": rows per iteration, drawn anew each time; the sites are then tied to one factor of the inducing
         variables, and memory no longer grows with N.
+    time_unit : {"W", "D", "h", "m", "s", "ms", "us", "ns"}, default=None
+        For dates as inputs (NumPy's of any unit, pandas', or Python's): what the length scales are counted in. None
+        takes the unit of a NumPy array fitted on, and days for what is finer than a second or comes from elsewhere.
     verbose : bool, default=None
         Whether to show a progress bar; None: on a terminal.
     random_state : int or Generator, default=None
@@ -108,6 +111,7 @@ class GaussianProcess:
         start_precision: float | None = None,
         cubature: AnyCubature = None,
         batch_size: int | None = None,
+        time_unit: str | None = None,
         verbose: bool | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -130,6 +134,8 @@ class GaussianProcess:
         if self.batch_size is not None and self.structure != "sparse":
             msg = f"batch_size={batch_size!r}: only structure='sparse' learns from batches; leave it None"
             raise ValueError(msg)
+        self.time_unit = times.unit_of(time_unit)
+        self.clock_: times.Clock | None = None
         self.verbose = verbose
         self.rng = np.random.default_rng(random_state)
         self.memory_: QuasiNewtonMemory | None = None
@@ -154,16 +160,18 @@ class GaussianProcess:
         Parameters
         ----------
         X : array of shape (N, d), or (N,) for one column
-            Inputs; any order, repetitions allowed.
+            Inputs; any order, repetitions allowed. Dates are inputs too, see ``time_unit``.
         Y : array of shape (N,) or (N, P)
             Labels; NaN is missing.
         iterations : int, default=None
             Run exactly so many instead.
         """
-        rows = checks.inputs(X)
+        numbers, clock = times.read(X, "X", self.time_unit, None)
+        rows = checks.inputs(numbers)
         values = checks.labels(Y, len(rows), self.likelihood)
         before = dict(vars(self))
         try:
+            self.clock_ = clock
             self.prior_: Prior = self.prior_at(rows)
             self.X_, self.Y_ = rows, values
             self._online, self._is_stale = None, False
@@ -234,6 +242,13 @@ class GaussianProcess:
             msg = "this GaussianProcess has seen no data; call fit(X, Y) first"
             raise ValueError(msg)
 
+    def _inputs(self, X: ArrayLike, *, columns: int, may_be_empty: bool = False) -> Array:
+        """New inputs as numbers: dates in the unit of those that the model has seen."""
+        numbers, clock = times.read(X, "X", self.time_unit, self.clock_)
+        if np.size(X):
+            times.check_kind(clock, self.clock_, "X")
+        return checks.inputs(numbers, columns=columns, may_be_empty=may_be_empty)
+
     # Hyperparameters
 
     def parameters(self) -> dict[str, float]:
@@ -266,11 +281,11 @@ class GaussianProcess:
     def predict_latent(self, X: ArrayLike) -> tuple[Array, Array]:
         """Mean (n, D) and covariance (n, D, D) of the latents at new inputs."""
         if self._online is not None and self._is_stale:  # the window is often enough, and cheaper
-            inputs = checks.inputs(X, columns=1, may_be_empty=True)
+            inputs = self._inputs(X, columns=1, may_be_empty=True)
             if self._online.reaches(inputs):
                 return self._online.predict(inputs)
         self._fitted()
-        rows = checks.inputs(X, columns=self.X_.shape[1], may_be_empty=True)
+        rows = self._inputs(X, columns=self.X_.shape[1], may_be_empty=True)
         if self.batch_size is not None:
             return self._sparse.predict_tied(self.tied_, rows)
         return self.prior_.predict(self.sites_, rows)
@@ -302,7 +317,7 @@ class GaussianProcess:
         """Joint draws of the latents at new inputs, shape (n_samples, n, D)."""
         self._fitted()
         rng = self.rng if random_state is None else np.random.default_rng(random_state)
-        rows = checks.inputs(X, columns=self.X_.shape[1])
+        rows = self._inputs(X, columns=self.X_.shape[1])
         if self.batch_size is not None:
             return self._sparse.sample_tied(self.tied_, rows, n_samples, rng)
         return self.prior_.sample(self.sites_, rows, n_samples, rng)
@@ -324,12 +339,15 @@ class GaussianProcess:
         if self.structure != "markov":
             msg = f"structure={self.structure!r}: partial_fit needs structure='markov'; call fit instead"
             raise ValueError(msg)
-        rows = checks.inputs(X, columns=1)
+        is_first = self._online is None and not self.is_fitted
+        numbers, clock = times.read(X, "X", self.time_unit, self.clock_)
+        if not is_first:
+            times.check_kind(clock, self.clock_, "X")
+        rows = checks.inputs(numbers, columns=1)
         values = checks.labels(Y, len(rows), self.likelihood)
-        if self._online is None:
-            self._online = Online.start(self)
-        self._online.add(rows, values, lag, iterations)
-        self._is_stale = True
+        online = Online.start(self) if self._online is None else self._online
+        online.add(rows, values, lag, iterations)
+        self._online, self.clock_, self._is_stale = online, clock, True
         return self
 
     # Storing

@@ -11,6 +11,7 @@ from gaussfold import registry
 from gaussfold.checks import whole
 from gaussfold.gp import checks
 from gaussfold.gp.sparse import Tied
+from gaussfold.gp.times import Clock
 from gaussfold.likelihoods import as_vector
 from gaussfold.rules.bfgs import QuasiNewtonMemory
 from gaussfold.schema import Part, equal, refuse, together
@@ -35,7 +36,7 @@ DATA = (
 """What a model file holds of a process that has seen data."""
 TIED = (Part("tied.precision", ("DM", "DM"), "double", symmetric=True), Part("tied.shift", ("DM",), "double"))
 """And of one that learned in batches."""
-_OPTIONS = ("structure", "damping", "max_iter", "tol", "start_precision", "batch_size", "verbose")
+_OPTIONS = ("structure", "damping", "max_iter", "tol", "start_precision", "batch_size", "time_unit", "verbose")
 
 
 def header(model: GaussianProcess, rng: np.random.Generator) -> dict[str, object]:
@@ -51,6 +52,8 @@ def header(model: GaussianProcess, rng: np.random.Generator) -> dict[str, object
         "rng": encode_rng(rng),
         "inducing": int(model.inducing) if isinstance(model.inducing, int | np.integer) else None,
     }
+    if model.clock_ is not None:
+        described["clock"] = list(model.clock_)
     if "result_" in given:
         described["result"] = list(model.result_)
     return described
@@ -119,6 +122,8 @@ def finish(model: GaussianProcess, described: Mapping[str, Any], arrays: Mapping
     """Bring a model that has its data, sites and prior again to where the fit had ended."""
     from gaussfold.gp.inference import FitResult
 
+    if "clock" in described:
+        model.clock_ = Clock(*described["clock"])
     if "tied.shift" in arrays:
         model.tied_ = Tied(arrays["tied.precision"], arrays["tied.shift"])
     else:

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from gaussfold.checks import whole
-from gaussfold.likelihoods.chained import VectorLikelihood
+from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.likelihoods.normal import NormalMoments
 from gaussfold.types import Array, ArrayLike
 
@@ -107,6 +107,13 @@ class Softmax(VectorLikelihood):
         by_two = by_two - outer - np.swapaxes(outer, -3, -4)
         cov = _spread(np.concatenate([p, 1.0 - p.sum(-1, keepdims=True)], axis=-1))[..., :-1, :-1]
         return NormalMoments(p, cov, slope, by_one, bend, by_two)
+
+    def predictive(self, mean: Array, cov: Array, cubature: AnyCubature = None) -> tuple[Array, Array]:
+        """Probabilities (N, K) of all classes, the last one too, and the covariance (N, K, K) of their indicators."""
+        first, second = super().predictive(mean, cov, cubature)
+        fill = np.vstack([np.eye(self.responses), -np.ones(self.responses)])  # the indicators add up to one
+        probability = np.concatenate([first, 1.0 - first.sum(axis=1, keepdims=True)], axis=1)
+        return probability, fill @ second @ fill.T
 
     def _probabilities(self, F: Array) -> Array:
         return np.asarray(np.exp(F - scipy.special.logsumexp(F, axis=-1, keepdims=True)))

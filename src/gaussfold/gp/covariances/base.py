@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Self, cast
 import numpy as np
 
 from gaussfold import registry
+from gaussfold.checks import positive
 from gaussfold.gp.covariances.state_space import ProductSpace, StateSpace, SumSpace
 from gaussfold.gp.differences import by_log_parameter, five_point
 from gaussfold.types import Array
@@ -114,8 +115,31 @@ class Covariance(ABC):
     def __add__(self, other: Covariance) -> Sum:
         return Sum(_flatten(Sum, self) + _flatten(Sum, other))
 
-    def __mul__(self, other: Covariance) -> Product:
+    def __radd__(self, other: object) -> Covariance:
+        """``sum([...])`` starts from 0."""
+        return self if other == 0 else NotImplemented
+
+    def __mul__(self, other: Covariance | float) -> Covariance:
+        if isinstance(other, int | float):
+            return self.scaled(positive("a factor of a covariance", float(other)))
         return Product(_flatten(Product, self) + _flatten(Product, other))
+
+    __rmul__ = __mul__
+
+    def scaled(self, factor: float) -> Covariance:
+        """``factor · k``: a larger variance, for a covariance that has one.
+
+        Examples
+        --------
+        >>> from gaussfold.gp import Matern32
+        >>> 2 * Matern32(1.5, lengthscale=0.7)
+        Matern32(variance=3.0, lengthscale=0.7)
+        """
+        known = self.parameters()
+        if "variance" not in known:
+            msg = f"{self!r} has no variance to multiply by {factor!r}; multiply it by Constant({factor!r}) instead"
+            raise ValueError(msg)
+        return self.replace({"variance": factor * known["variance"]})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,6 +172,10 @@ class _Composite(Covariance):
 class Sum(_Composite):
     """``k(x, z) = Σ kᵢ(x, z)``; in state space the states are stacked."""
 
+    def scaled(self, factor: float) -> Covariance:
+        """Every part takes the factor."""
+        return Sum(tuple(part.scaled(factor) for part in self.parts))
+
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Sum of the parts."""
         return np.asarray(sum(part(X, Z) for part in self.parts))
@@ -175,6 +203,10 @@ class Sum(_Composite):
 
 class Product(_Composite):
     """``k(x, z) = Π kᵢ(x, z)``; in state space the states are multiplied (Kronecker)."""
+
+    def scaled(self, factor: float) -> Covariance:
+        """The first part takes the factor."""
+        return Product((self.parts[0].scaled(factor), *self.parts[1:]))
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Product of the parts."""

@@ -15,6 +15,9 @@ from gaussfold.gp.covariances.base import Covariance, difference
 from gaussfold.gp.covariances.state_space import Adjoints, StateSpace, block_rotations
 from gaussfold.types import Array
 
+FEWEST, MOST = 6, 100
+LEFT_OUT = 1e-5
+
 
 class PeriodicSpace(StateSpace):
     """Harmonics 0 to ``order`` of a periodic covariance, one rotation each.
@@ -61,22 +64,24 @@ class Periodic(Covariance):
     ----------
     variance, lengthscale, period : float
         Positive; lengthscale is without unit (the distance on a circle of unit radius).
-    order : int
+    order : int, default=None
         Number of harmonics of the Markov form, which has 2(order + 1) states. Dense and sparse structures do not
-        use it.
+        use it. None takes as many as leave out less than 1e-5 of the variance, at least 6; short length scales need
+        many, and one that would need more than 100 is refused.
     """
 
     variance: float = 1.0
     lengthscale: float = 1.0
     period: float = 1.0
-    order: int = 6
+    order: int | None = None
     learned: ClassVar[tuple[str, ...]] = ("variance", "lengthscale", "period")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variance", positive("variance", self.variance, owner="Periodic"))
         object.__setattr__(self, "lengthscale", positive("lengthscale", self.lengthscale, owner="Periodic"))
         object.__setattr__(self, "period", positive("period", self.period, owner="Periodic"))
-        whole("order", self.order, 0, 100, owner="the expansion in harmonics", remedy="6 is the usual choice")
+        if self.order is not None:
+            whole("order", self.order, 0, MOST, owner="the expansion in harmonics", remedy="None takes enough")
 
     def _parts(self, X: Array, Z: Array | None) -> tuple[Array, Array, Array]:
         """Value, phase π r/period, and sin² of it."""
@@ -113,4 +118,18 @@ class Periodic(Covariance):
 
     def state_space(self) -> StateSpace:
         """One rotation per harmonic."""
-        return PeriodicSpace(self.order, self.variance, self.lengthscale, self.period)
+        order = self._enough() if self.order is None else self.order
+        return PeriodicSpace(order, self.variance, self.lengthscale, self.period)
+
+    def _enough(self) -> int:
+        """Harmonics that hold all but LEFT_OUT of the variance; their shares sum to one."""
+        j = np.arange(MOST + 1)
+        held = np.cumsum(np.where(j == 0, 1.0, 2.0) * ive(j, self.lengthscale**-2))
+        if held[-1] < 1.0 - LEFT_OUT:
+            msg = (
+                f"lengthscale={self.lengthscale!r}: the Markov form of Periodic would leave out {1.0 - held[-1]:.2g} "
+                f"of the variance with {MOST} harmonics; use a longer lengthscale or structure='dense', or give order= "
+                "to accept that"
+            )
+            raise ValueError(msg)
+        return max(FEWEST, int(np.argmax(held >= 1.0 - LEFT_OUT)))

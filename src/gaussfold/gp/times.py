@@ -1,0 +1,102 @@
+"""Dates as inputs: numbers in one unit of time, the same for fitting and for predicting, whatever unit they come in."""
+
+from __future__ import annotations
+
+import datetime
+from typing import NamedTuple
+
+import numpy as np
+
+from gaussfold.checks import one_of
+from gaussfold.types import Array, ArrayLike
+
+UNITS = ("W", "D", "h", "m", "s", "ms", "us", "ns")
+_KEPT = ("W", "D", "h", "m", "s")
+"""Units that NumPy arrays bring with them; others, months, and pandas (whose unit nobody chose) count days."""
+
+
+class Clock(NamedTuple):
+    """How dates become numbers: units since 1970, from dates with a time zone or without one."""
+
+    unit: str
+    zoned: bool
+
+
+def unit_of(unit: str | None) -> str | None:
+    """A unit of time by its NumPy name."""
+    return None if unit is None else one_of("time_unit", unit, UNITS)
+
+
+def read(X: ArrayLike, name: str, unit: str | None, clock: Clock | None) -> tuple[ArrayLike, Clock | None]:
+    """Numbers, and how dates were turned into them; what holds no dates passes.
+
+    ``unit`` is the one asked for, ``clock`` that of the data the model was fitted on.
+    """
+    array = np.asarray(X)
+    found = _dates(array, name) if array.dtype.kind in "MO" else None
+    if found is None:
+        if array.dtype.kind == "m":
+            msg = f"{name} holds durations ({array.dtype}); give dates, or numbers: X / np.timedelta64(1, 'h')"
+            raise ValueError(msg)
+        return X, None
+    dates, zoned = found
+    missing = np.isnat(dates)
+    if missing.any():
+        row = int(np.argmax(missing.reshape(len(dates), -1).any(axis=1)))
+        msg = f"{name}[{row}] is NaT: inputs must be dates; drop the row, or put NaN into Y to predict there"
+        raise ValueError(msg)
+    if clock is None:
+        own = np.datetime_data(dates.dtype)[0]
+        clock = Clock(
+            unit or (own if isinstance(X, np.ndarray) and array.dtype.kind == "M" and own in _KEPT else "D"), zoned
+        )
+    if zoned != clock.zoned:
+        here, there = ("have a", "have none") if zoned else ("have no", "have one")
+        msg = (
+            f"{name}: these dates {here} time zone where those that the model was fitted on {there}; convert them, "
+            "with tz_convert or tz_localize of pandas"
+        )
+        raise ValueError(msg)
+    return _numbers(dates, clock.unit), clock
+
+
+def check_kind(clock: Clock | None, fitted: Clock | None, name: str) -> None:
+    """Refuse numbers where the model was fitted on dates, and dates where it was fitted on numbers."""
+    if (clock is None) != (fitted is None):
+        given, known = ("numbers", "dates") if clock is None else ("dates", "numbers")
+        msg = f"{name} holds {given}, and the model was fitted on {known}; give {known}"
+        raise ValueError(msg)
+
+
+def _numbers(dates: np.ndarray, unit: str) -> Array:
+    """Units since 1970: whole ones and the rest apart, so that nanoseconds are not lost in a double."""
+    whole = dates.astype(f"datetime64[{unit}]")
+    finest = "ns" if np.datetime_data(dates.dtype)[0] in ("ns", "ps", "fs", "as") else "us"
+    rest = (dates.astype(f"datetime64[{finest}]") - whole.astype(f"datetime64[{finest}]")).astype(np.float64)
+    one = np.ones(1, f"timedelta64[{unit}]").astype(f"timedelta64[{finest}]").astype(np.float64)
+    return np.asarray(whole.astype(np.int64) + rest / one)
+
+
+def _dates(array: np.ndarray, name: str) -> tuple[np.ndarray, bool] | None:
+    """Dates as NumPy has them, in universal time, and whether they had a time zone; None if these are none."""
+    if array.dtype.kind == "M":
+        return array, False
+    flat = array.ravel()
+    if not flat.size or not all(isinstance(value, datetime.date | np.datetime64) for value in flat):
+        return None
+    zones = {isinstance(v, datetime.datetime) and v == v and v.tzinfo is not None for v in flat if v == v}
+    if len(zones) > 1:
+        msg = (
+            f"{name} mixes dates with a time zone and dates without one; convert them first, with tz_localize of pandas"
+        )
+        raise ValueError(msg)
+    zoned = zones == {True}
+    found = np.array(["NaT" if value != value else _universal(value) for value in flat], dtype="datetime64[us]")
+    return found.reshape(array.shape), zoned
+
+
+def _universal(value: datetime.date | np.datetime64) -> str:
+    """In universal time, as NumPy reads it."""
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+    return str(value) if isinstance(value, np.datetime64) else value.isoformat()
