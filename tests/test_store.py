@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save as to_bytes
 
+import gaussfold
 from gaussfold import store
 from gaussfold.store import StoreError, decode_labels, decode_rng, encode_labels, encode_rng, layout, models
 
@@ -590,3 +591,17 @@ def test_seeds_stay_seeds():
         encode_rng(True)
     with pytest.raises(ValueError, match="bit generator 'system'"):
         decode_rng({"type": "Generator", "state": {"bit_generator": "system"}, "seeds": None})
+
+
+def test_a_part_of_a_kind_that_numpy_has_no_word_for_is_refused(tmp_path):
+    path = tmp_path / "m.gf"
+    gaussfold.save(gaussfold.DiagonalGaussian.isotropic(3), path)
+    raw = path.read_bytes()
+    size = int.from_bytes(raw[:8], "little")
+    header = json.loads(raw[8 : 8 + size])
+    part = header["cells"]
+    part["dtype"], part["shape"] = "F8_E8M0", [part["data_offsets"][1] - part["data_offsets"][0]]
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + raw[8 + size :])
+    with pytest.raises(StoreError, match="'cells' holds F8_E8M0"):
+        gaussfold.load(path)

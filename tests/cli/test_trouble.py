@@ -345,3 +345,19 @@ def test_a_long_stream_takes_no_more_memory_than_a_short_one():
     # to 15 MB at any length; keeping what was read would add 100 MB.
     short, long = peak(50), peak(250)
     assert long < short + 30_000  # kilobytes
+
+
+def test_a_model_that_cannot_be_read_is_exit_4(cli, tmp_path, monkeypatch):
+    import gaussfold.cli.saving as saving
+
+    data = tmp_path / "d.vw"
+    data.write_bytes(clicks(20))
+    cli("train", data, *OPTIONS, "-f", tmp_path / "m")
+
+    def broken(path):
+        raise OSError(5, "Input/output error", str(path))
+
+    monkeypatch.setattr(saving, "load", broken)
+    code, _, err = cli("predict", data, "-i", tmp_path / "m")
+    assert code == 4
+    assert "Input/output error" in err

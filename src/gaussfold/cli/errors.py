@@ -11,7 +11,8 @@ OK, INTERNAL, USAGE, BAD_DATA, BAD_MODEL, CANNOT_WRITE = range(6)
 BROKEN_PIPE, INTERRUPTED, TERMINATED = 141, 130, 143
 
 HELP = (
-    "Exit codes: 0 done; 1 a bug (GAUSSFOLD_DEBUG=1 shows where); 2 wrong usage; 3 the data cannot be read; "
+    "Exit codes: 0 done; 1 a bug (GAUSSFOLD_DEBUG=1 shows where) or too little memory; 2 wrong usage; 3 the data "
+    "cannot be read; "
     "4 the model file cannot be used; 5 a file cannot be written; 130, 143 stopped by SIGINT, SIGTERM after saving; "
     "141 the reader of the output went away."
 )

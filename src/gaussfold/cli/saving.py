@@ -21,7 +21,13 @@ from gaussfold.store import StoreError, load, save
 
 def open_model(path: str) -> StreamModel:
     """Load a model of the command line; anything else is refused by name."""
-    model = load(path)
+    try:
+        model = load(path)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        msg = f"{path}: cannot be read ({error.strerror or error}); check the disk and who may read it"
+        raise StoreError(msg) from error
     if not isinstance(model, StreamModel):
         msg = f"{path}: it holds a {type(model).__name__}; the command line needs a model of 'gaussfold train'"
         raise StoreError(msg)

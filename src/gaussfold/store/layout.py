@@ -52,6 +52,8 @@ DTYPES = (
     *("float64", "float32", "float16", "bool"),
     *("int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8"),
 )
+_STORED_AS = {"F64", "F32", "F16", "BOOL", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8"}
+"""The same in the format's words."""
 RESTORE = "restore it from a copy, or save the model again"
 _OTHER_FILE = "give the path of a file written by gaussfold.save"
 _KEY = "gaussfold"
@@ -142,6 +144,9 @@ def read_file(file: Path) -> tuple[str, Arrays]:
             if _KEY not in metadata:
                 raise refusal(file, f"a safetensors file without {_KEY!r} in its metadata", _OTHER_FILE)
             names = list(content.keys())
+            for name in names:
+                if (kind := content.get_slice(name).get_dtype()) not in _STORED_AS:  # NumPy has no word for some
+                    raise refusal(file, f"part {name!r} holds {kind}, which gaussfold never writes", RESTORE)
             arrays = {name: np.require(content.get_tensor(name), requirements=["C", "W"]) for name in names}
     except SafetensorError as error:
         raise refusal(file, f"truncated, damaged or no safetensors file ({error})", RESTORE) from error
