@@ -34,7 +34,7 @@ def test_periodic_takes_enough_harmonics(lengthscale):
 
 
 def test_periodic_says_when_no_number_is_enough():
-    with pytest.raises(ValueError, match=r"leave out .* of the variance with 100 harmonics; .*structure='dense'"):
+    with pytest.raises(ValueError, match=r"leave out .* of the variance with 60 harmonics; .*structure='dense'"):
         GaussianProcess(Periodic(lengthscale=0.01), lk.Gaussian(0.2), structure="markov")
 
 

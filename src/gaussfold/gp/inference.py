@@ -11,6 +11,7 @@ import numpy as np
 from gaussfold.gp.starts import START_PRECISION, mode_sites, plain_sites
 from gaussfold.gp.walk import Point, Problem, Walk, at_sites, measured
 from gaussfold.progress import Progress
+from gaussfold.types import Sites
 
 if TYPE_CHECKING:
     from gaussfold.gp.model import GaussianProcess
@@ -42,27 +43,29 @@ def problem_of(model: GaussianProcess) -> Problem:
 
 def start(model: GaussianProcess, *, chosen: bool) -> None:
     """Give the model its first sites and their posterior: chosen by the likelihood, or plain ones."""
-    latents, precision = len(model.covariances), model.start_precision
-    plain = plain_sites(model.Y_, latents, START_PRECISION if precision is None else precision)
-    best: Point | None = None
-    if chosen and precision is None:
-        problem = problem_of(model)
-        floor = START_PRECISION if model.curvature.bends_with_step else 0.0
-        sites = mode_sites(model.recipe, model.covariances, model.X_, model.Y_, floor)
-        candidates = [] if sites is None else [sites]
-        if sites is None or not model.recipe.model.log_concave:  # there may be several valleys
-            candidates.append(plain)
-        for each in candidates:
-            try:
-                point = at_sites(problem, each, None)
-            except (ValueError, np.linalg.LinAlgError):
-                continue
-            best = point if best is None or point.merit < best.merit else best
+    precision = model.start_precision
+    plain = plain_sites(model.Y_, len(model.covariances), START_PRECISION if precision is None else precision)
+    best = _best_start(model, plain) if chosen and precision is None else None
     model.memory_ = None
     if best is None:
         model.sites_, model.marginals_ = plain, model.prior_.update(plain)
     else:
         model.sites_, model.marginals_ = best.sites, best.marginals
+
+
+def _best_start(model: GaussianProcess, plain: Sites) -> Point | None:
+    """Of the rows' own modes and the plain sites, where there may be several valleys; None where neither will do."""
+    floor = START_PRECISION if model.curvature.bends_with_step else 0.0
+    sites = mode_sites(model.recipe, model.covariances, model.X_, model.Y_, floor)
+    candidates = [] if sites is None else [sites]
+    if sites is None or not model.recipe.model.log_concave:
+        candidates.append(plain)
+    best: Point | None = None
+    for each in candidates:
+        with suppress(ValueError, np.linalg.LinAlgError):
+            point = at_sites(problem_of(model), each, None)
+            best = point if best is None or point.merit < best.merit else best
+    return best
 
 
 def iterate(model: GaussianProcess, iterations: int | None) -> FitResult:

@@ -3,22 +3,24 @@
 At fixed sites the energy is an ordinary function of the hyperparameters, whose exact gradient every prior gives. For vi
 and power ep with exact curvature the energy is moreover stationary in the sites once these have settled, so its total
 derivative is that of -log Z alone: there the optimiser sees the *profile*, inference run to convergence inside every
-evaluation. Otherwise a few optimiser steps at fixed sites alternate with inference.
+evaluation. Otherwise a few optimiser steps at fixed sites alternate with inference. Searches start where `restarts`
+says, and large sparse models learn from a subset of the rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
 
-from gaussfold.checks import one_of
+from gaussfold.checks import one_of, whole
 from gaussfold.gp import hyper
 from gaussfold.gp.differences import by_log_parameter
 from gaussfold.gp.inference import settle, start
+from gaussfold.gp.restarts import chosen, twin
 from gaussfold.gp.site_updates import likelihood_cavity, settled_slopes, slopes
 from gaussfold.likelihoods import Gaussian
 from gaussfold.progress import Progress
@@ -108,6 +110,12 @@ class _Problem:
         Z = self.model.prior_.Z
         return np.concatenate([free, Z.ravel() if self.moves_inducing and Z is not None else []])
 
+    def at(self, values: Mapping[str, float]) -> Array:
+        """The vector with these hyperparameters, inducing inputs where they are."""
+        x = self.get()
+        x[: len(self.names)] = np.log([values[name] for name in self.names])
+        return x
+
     def set(self, x: Array) -> None:
         model, count = self.model, len(self.names)
         values = dict(zip(self.names, np.exp(x[:count]), strict=True))
@@ -143,26 +151,79 @@ class _Problem:
         return self.model.energy(), self.gradient(settled=False)
 
 
-def learn(
-    model: GaussianProcess, optimizer: str = "lbfgs", *, max_iter: int, fixed: Sequence[str], learn_inducing: bool
-) -> Learned:
+class Options(NamedTuple):
+    """How to learn, as `GaussianProcess.learn_hyperparameters` says."""
+
+    max_iter: int
+    fixed: Sequence[str]
+    learn_inducing: bool
+    restarts: int | None
+    subset: int | None
+
+
+def learn(model: GaussianProcess, optimizer: str, options: Options) -> Learned:
     """Minimise the energy over the free hyperparameters and inducing inputs; the model stays at the best found."""
     one_of("optimizer", optimizer, ("lbfgs",))
+    if options.restarts is not None:
+        whole("restarts", options.restarts, least=0)
     if model.batch_size is not None:
         msg = (
             f"batch_size={model.batch_size!r}: hyperparameters are learned from all rows; fit with batch_size=None "
             "(on a subset, if there are too many)"
         )
         raise ValueError(msg)
-    problem = _Problem(model, fixed, learn_inducing)
+    subset = options.subset
+    if model.prior_.Z is not None and subset is not None and len(model.X_) > 2 * whole("subset", subset):
+        return _staged(model, subset, options)
+    problem = _Problem(model, options.fixed, options.learn_inducing)
     rule, curvature = model.rule, model.curvature
     model.rule, model.curvature = problem.recipe.rule, problem.recipe.curvature
+    search = _profile if problem.recipe.is_stationary else _alternate
     try:
-        if problem.recipe.is_stationary:
-            return _profile(problem, max_iter)
-        return _alternate(problem, max_iter)
+        return _best_of(problem, search, chosen(model, problem.names, options.restarts), options.max_iter)
     finally:
         model.rule, model.curvature = rule, curvature
+
+
+def _best_of(
+    problem: _Problem,
+    search: Callable[[_Problem, int], Learned],
+    starts: Sequence[dict[str, float]],
+    max_iter: int,
+) -> Learned:
+    """One search from each start; the model is left where the lowest one ended."""
+    model = problem.model
+    best: tuple[Learned, dict[str, object]] | None = None
+    failed: ValueError | None = None
+    given = {name: model.parameters()[name] for name in problem.names}
+    for values in starts:
+        if values != given or best is not None:
+            problem.set(problem.at(values))
+            start(model, chosen=True)
+        try:
+            found = search(problem, max_iter)
+        except ValueError as error:  # another start may do
+            failed = error
+            continue
+        if best is None or found.energy < best[0].energy:
+            best = found, dict(vars(model))
+    if best is None:
+        assert failed is not None  # there is at least one start
+        raise failed
+    vars(model).update(best[1])
+    return best[0]
+
+
+def _staged(model: GaussianProcess, subset: int, options: Options) -> Learned:
+    """Learn from some of the rows, then fit all: M inducing inputs know no more than a few thousand rows tell them."""
+    rows = np.sort(np.random.default_rng(0).choice(len(model.X_), subset, replace=False))
+    small = twin(model, model.covariances, model.likelihood).fit(model.X_[rows], model.Y_[rows])
+    learned = learn(small, "lbfgs", options._replace(subset=None))
+    model.covariances, model.likelihood = small.covariances, small.likelihood
+    model.prior_ = model.prior_.with_covariances(model.covariances, small.prior_.Z)
+    start(model, chosen=True)
+    model.result_ = settle(model, model.max_iter, model.tol)
+    return learned._replace(energy=model.result_.energy)
 
 
 class Found(NamedTuple):

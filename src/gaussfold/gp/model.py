@@ -7,13 +7,12 @@ from typing import Literal, Self, cast, overload
 
 import numpy as np
 
-from gaussfold import schema
 from gaussfold.checks import between, not_negative, whole
 from gaussfold.gp import checks, hyper, storage, times
 from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.dense import DensePrior
 from gaussfold.gp.inference import FitResult, iterate, start
-from gaussfold.gp.learning import Gradient, Learned, energy_gradient, learn
+from gaussfold.gp.learning import Gradient, Learned, Options, energy_gradient, learn
 from gaussfold.gp.markov import MarkovPrior
 from gaussfold.gp.online import Online
 from gaussfold.gp.priors import Marginals, Prior
@@ -25,7 +24,6 @@ from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.protocols import Likelihood
 from gaussfold.rules import Curvature, SiteRecipe, SiteRule, check_pair, resolve_local
 from gaussfold.rules.bfgs import QuasiNewtonMemory
-from gaussfold.store.codecs import decode_generator
 from gaussfold.types import Array, ArrayLike, Sites
 
 
@@ -271,10 +269,17 @@ class GaussianProcess:
         max_iter: int = 50,
         fixed: Sequence[str] = (),
         learn_inducing: bool = True,
+        restarts: int | None = None,
+        subset: int | None = 5000,
     ) -> Learned:
-        """Lower the energy by changing the hyperparameters, with inference; see `gaussfold.gp.learning`."""
+        """Lower the energy by changing the hyperparameters, with inference; see `gaussfold.gp.learning`.
+
+        Names in ``fixed`` stay as they are. ``restarts`` are searches beyond the first, from starts that the data
+        suggest (`gaussfold.gp.restarts`); None: one up to 1000 rows; 0: from the present values and nowhere else. A
+        sparse model of more than twice ``subset`` rows learns from so many and then fits all; None: always from all.
+        """
         self._fitted()
-        return learn(self, optimizer, max_iter=max_iter, fixed=fixed, learn_inducing=learn_inducing)
+        return learn(self, optimizer, Options(max_iter, fixed, learn_inducing, restarts, subset))
 
     # Predicting
 
@@ -339,9 +344,8 @@ class GaussianProcess:
         if self.structure != "markov":
             msg = f"structure={self.structure!r}: partial_fit needs structure='markov'; call fit instead"
             raise ValueError(msg)
-        is_first = self._online is None and not self.is_fitted
         numbers, clock = times.read(X, "X", self.time_unit, self.clock_)
-        if not is_first:
+        if self._online is not None or self.is_fitted:
             times.check_kind(clock, self.clock_, "X")
         rows = checks.inputs(numbers, columns=1)
         values = checks.labels(Y, len(rows), self.likelihood)
@@ -366,13 +370,5 @@ class GaussianProcess:
     def from_store(cls, described: dict[str, object], arrays: dict[str, np.ndarray]) -> Self:
         """Undo `state` and `store_header`."""
         self = storage.blank(cls, described, arrays)
-        self.rng = decode_generator(described["rng"])
-        if schema.together(arrays, ("X", "Y", "precision", "shift")):
-            storage.check(self, arrays)
-            self.X_, self.Y_ = arrays["X"], arrays["Y"]
-            self.sites_ = Sites(arrays["precision"], arrays["shift"])
-            sparse = self.structure == "sparse"
-            self.prior_ = SparsePrior(self.covariances, self.X_, arrays["Z"]) if sparse else self.prior_at(self.X_)
-            self.memory_ = storage.memory(arrays)
-            storage.finish(self, described, arrays)
+        storage.finish(self, described, arrays)
         return self

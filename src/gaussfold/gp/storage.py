@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from gaussfold import registry
-from gaussfold.checks import whole
+from gaussfold.checks import one_of, whole
 from gaussfold.gp import checks
-from gaussfold.gp.sparse import Tied
-from gaussfold.gp.times import Clock
+from gaussfold.gp.sparse import SparsePrior, Tied
+from gaussfold.gp.times import UNITS, Clock
 from gaussfold.likelihoods import as_vector
 from gaussfold.rules.bfgs import QuasiNewtonMemory
 from gaussfold.schema import Part, equal, refuse, together
 from gaussfold.schema import check as check_parts
-from gaussfold.store.codecs import encode_rng
+from gaussfold.store.codecs import decode_generator, encode_rng
+from gaussfold.types import Sites
 
 if TYPE_CHECKING:
     from gaussfold.gp.model import GaussianProcess
@@ -119,11 +120,21 @@ def memory(arrays: Mapping[str, np.ndarray]) -> QuasiNewtonMemory | None:
 
 
 def finish(model: GaussianProcess, described: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Bring a model that has its data, sites and prior again to where the fit had ended."""
+    """Bring a model that has its options again to where the fit had ended."""
     from gaussfold.gp.inference import FitResult
 
+    model.rng = decode_generator(described["rng"])
+    if not together(arrays, ("X", "Y", "precision", "shift")):
+        return
+    check(model, arrays)
+    model.X_, model.Y_ = arrays["X"], arrays["Y"]
+    model.sites_ = Sites(arrays["precision"], arrays["shift"])
+    sparse = model.structure == "sparse"
+    model.prior_ = SparsePrior(model.covariances, model.X_, arrays["Z"]) if sparse else model.prior_at(model.X_)
+    model.memory_ = memory(arrays)
     if "clock" in described:
-        model.clock_ = Clock(*described["clock"])
+        unit, zoned = described["clock"]
+        model.clock_ = Clock(one_of("clock", unit, UNITS), bool(zoned))
     if "tied.shift" in arrays:
         model.tied_ = Tied(arrays["tied.precision"], arrays["tied.shift"])
     else:

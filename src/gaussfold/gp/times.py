@@ -33,23 +33,16 @@ def read(X: ArrayLike, name: str, unit: str | None, clock: Clock | None) -> tupl
     ``unit`` is the one asked for, ``clock`` that of the data the model was fitted on.
     """
     array = np.asarray(X)
+    if array.dtype.kind == "m":
+        msg = f"{name} holds durations ({array.dtype}); give dates, or numbers: X / np.timedelta64(1, 'h')"
+        raise ValueError(msg)
     found = _dates(array, name) if array.dtype.kind in "MO" else None
     if found is None:
-        if array.dtype.kind == "m":
-            msg = f"{name} holds durations ({array.dtype}); give dates, or numbers: X / np.timedelta64(1, 'h')"
-            raise ValueError(msg)
         return X, None
     dates, zoned = found
-    missing = np.isnat(dates)
-    if missing.any():
-        row = int(np.argmax(missing.reshape(len(dates), -1).any(axis=1)))
-        msg = f"{name}[{row}] is NaT: inputs must be dates; drop the row, or put NaN into Y to predict there"
-        raise ValueError(msg)
+    _refuse_missing(dates, name)
     if clock is None:
-        own = np.datetime_data(dates.dtype)[0]
-        clock = Clock(
-            unit or (own if isinstance(X, np.ndarray) and array.dtype.kind == "M" and own in _KEPT else "D"), zoned
-        )
+        clock = Clock(unit or _own_unit(X), zoned)
     if zoned != clock.zoned:
         here, there = ("have a", "have none") if zoned else ("have no", "have one")
         msg = (
@@ -58,6 +51,20 @@ def read(X: ArrayLike, name: str, unit: str | None, clock: Clock | None) -> tupl
         )
         raise ValueError(msg)
     return _numbers(dates, clock.unit), clock
+
+
+def _own_unit(X: ArrayLike) -> str:
+    """That of a NumPy array, if it is one that somebody has chosen."""
+    unit = np.datetime_data(X.dtype)[0] if isinstance(X, np.ndarray) and X.dtype.kind == "M" else "D"
+    return unit if unit in _KEPT else "D"
+
+
+def _refuse_missing(dates: np.ndarray, name: str) -> None:
+    missing = np.isnat(dates)
+    if missing.any():
+        row = int(np.argmax(missing.reshape(len(dates), -1).any(axis=1)))
+        msg = f"{name}[{row}] is NaT: inputs must be dates; drop the row, or put NaN into Y to predict there"
+        raise ValueError(msg)
 
 
 def check_kind(clock: Clock | None, fitted: Clock | None, name: str) -> None:

@@ -31,6 +31,8 @@ HALVINGS = 40
 SLACK = 1e-11
 """Relative rise that is rounding."""
 CANCELLED = 1e-8
+ROUNDING = 1e-13
+"""Of the energy's terms, that may not reach a nat: an energy that is rounding can be as low as one likes."""
 EXPLOSION = 0.2
 """Rise of the energy, relative to its size and the number of labels, that no step to a fixed point makes."""
 SHORTEST = 2.0**-10
@@ -81,11 +83,12 @@ def measured(problem: Problem, sites: Sites, memory: QuasiNewtonMemory | None, m
     recipe = problem.recipe
     site, likelihood = energy_parts(recipe, problem.Y, marginals, sites)
     energy = site - likelihood - marginals.log_z
+    size = abs(site) + abs(likelihood) + abs(marginals.log_z)  # what cancels, and how well
     merit = energy
     if recipe.rule.finds_mode:
         pull = sites.shift - np.einsum("nde,ne->nd", sites.precision, marginals.mean)  # K⁻¹m, row by row
         merit = 0.5 * float(np.vdot(marginals.mean, pull)) - likelihood
-    if not (np.isfinite(energy) and np.isfinite(merit) and _is_sound(marginals, sites)):
+    if not (np.isfinite(merit) and ROUNDING * size < 1.0 and _is_sound(marginals, sites)):
         msg = f"these sites leave no posterior that double precision can hold (energy {energy!r})"
         raise NoPosteriorError(msg)
     return Point(sites, memory, marginals, energy, merit)

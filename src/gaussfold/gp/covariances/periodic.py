@@ -15,7 +15,7 @@ from gaussfold.gp.covariances.base import Covariance, difference
 from gaussfold.gp.covariances.state_space import Adjoints, StateSpace, block_rotations
 from gaussfold.types import Array
 
-FEWEST, MOST = 6, 100
+FEWEST, ENOUGH, MOST = 6, 60, 100
 LEFT_OUT = 1e-5
 
 
@@ -67,7 +67,7 @@ class Periodic(Covariance):
     order : int, default=None
         Number of harmonics of the Markov form, which has 2(order + 1) states. Dense and sparse structures do not
         use it. None takes as many as leave out less than 1e-5 of the variance, at least 6; short length scales need
-        many, and one that would need more than 100 is refused.
+        many, and one that would need more than 60 is refused.
     """
 
     variance: float = 1.0
@@ -123,13 +123,13 @@ class Periodic(Covariance):
 
     def _enough(self) -> int:
         """Harmonics that hold all but LEFT_OUT of the variance; their shares sum to one."""
-        j = np.arange(MOST + 1)
+        j = np.arange(ENOUGH + 1)
         held = np.cumsum(np.where(j == 0, 1.0, 2.0) * ive(j, self.lengthscale**-2))
         if held[-1] < 1.0 - LEFT_OUT:
             msg = (
                 f"lengthscale={self.lengthscale!r}: the Markov form of Periodic would leave out {1.0 - held[-1]:.2g} "
-                f"of the variance with {MOST} harmonics; use a longer lengthscale or structure='dense', or give order= "
-                "to accept that"
+                f"of the variance with {ENOUGH} harmonics; use a longer lengthscale or structure='dense', or give "
+                "order= to accept that"
             )
             raise ValueError(msg)
         return max(FEWEST, int(np.argmax(held >= 1.0 - LEFT_OUT)))
