@@ -26,10 +26,11 @@ class DescentOptions(TypedDict, total=False):
     optimizer: Optimiser
     learning_rate: Rates
     burn_in_rate: Rates
-    burn_in: int
-    every: int
+    burn_in: float
+    every: float
     windows: bool
     floor: float
+    temperature: float | None
     max_grad_norm: float | None
     max_bad_steps: int
 
@@ -105,17 +106,21 @@ class SWAG(SGDIterates):
     rank
         Number of the latest deviations that make the low-rank part, K ≥ 2.
     optimizer, learning_rate, max_grad_norm
-        Descent on the mean loss per example; "sgd" with 0.01 by default.
+        Descent on the mean loss per example; "adam" by default, with a rate that follows from the layers' widths,
+        0.01 at most.
     burn_in
-        Steps of training before anything is collected.
+        Steps of training before anything is collected; below one, as a share of the training.
     burn_in_rate
         Learning rate until then, if another.
     every
-        Collect each so many steps (an epoch's, in the SWAG paper).
+        Collect each so many steps, likewise: one in a hundred by default, an epoch's in the SWAG paper. Shares are of
+        the length of the first ``fit``; a resumed one goes on collecting.
     windows
         Collect averages over the ``every`` steps instead of single iterates: finite-window averaging, B.2.
     floor
         Least variance of a parameter; one that never moved would have none.
+    temperature
+        As for VIFA; it weakens the prior.
     """
 
     kind: ClassVar[str] = "SWAG"
@@ -174,7 +179,7 @@ class FactorIterates(SGDIterates):
         "recursive-em", "online-em" (Algorithm 2) or "gradient" (Algorithm 1), see
         :class:`gaussfold.StreamingFactorAnalysis`, which takes ``method_options``.
     options
-        As for :class:`SWAG`.
+        As for :class:`SWAG`; every iterate after the burn-in is looked at.
     """
 
     kind: ClassVar[str] = "FactorIterates"
@@ -186,13 +191,13 @@ class FactorIterates(SGDIterates):
         log_likelihood: LogLikelihoodFunction,
         params: Tree,
         rank: int = 10,
-        prior_precision: Spread = 1.0,
+        prior_precision: Spread | str = "fan-in",
         *,
         method: str = "recursive-em",
         method_options: Document | None = None,
         **options: Unpack[SeededOptions],
     ) -> None:
-        super().__init__(log_likelihood, params, rank, prior_precision, **options)
+        super().__init__(log_likelihood, params, rank, prior_precision, **(SeededOptions(every=1) | options))
         self.method, self.method_options = method, dict(method_options or {})
         self.collector()  # refuses a method that there is not
 
@@ -228,7 +233,7 @@ class MultiSWAG:
         starts: Sequence[Tree],
         rank: int = 10,
         seed: int = 0,
-        prior_precision: Spread = 1.0,
+        prior_precision: Spread | str = "fan-in",
         **options: Unpack[DescentOptions],
     ) -> None:
         if not starts:
