@@ -13,7 +13,7 @@ from gaussfold.estimators.parameters import RandomState
 from gaussfold.factors.gradient import OPTIMIZERS, GradientAscent
 from gaussfold.factors.model import FactorStream
 from gaussfold.factors.online_em import OnlineEM
-from gaussfold.factors.projections import PROJECTIONS
+from gaussfold.factors.projections import OF_COVARIANCES
 from gaussfold.factors.recursive import RecursiveFactors
 from gaussfold.types import Array, ArrayLike
 
@@ -58,7 +58,7 @@ def new_stream(parameters: FactorParameters, dim: int, start: Array | None = Non
         msg = f"n_components={rank}: more factors than the {dim} features; 1 to {dim} are allowed"
         raise ValueError(msg)
     checks.one_of("method", parameters.method, METHODS)
-    checks.one_of("projection", parameters.projection, tuple(PROJECTIONS))
+    checks.one_of("projection", parameters.projection, OF_COVARIANCES)
     checks.one_of("step", parameters.step, ("power", "average"))
     warm_up = 100 if parameters.warm_up is None else checks.whole("warm_up", parameters.warm_up, least=0)
     if parameters.block_size is not None:

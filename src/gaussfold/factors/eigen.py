@@ -29,7 +29,7 @@ import numpy as np
 from scipy.linalg import eigh, svd
 
 from gaussfold.engine.lowrank.products import add_product, add_squares, gram, mix, mix_rows, reach
-from gaussfold.engine.lowrank.row import fold_row, turn_rows
+from gaussfold.engine.lowrank.row import AS_THEY_ARE, RowCut, fold_row, turn_rows
 from gaussfold.factors.recursive_em import Seen, em_loop, project_em, tile_gram, tiles
 from gaussfold.rows import Matrix
 from gaussfold.types import Array
@@ -46,6 +46,33 @@ class Sight(NamedTuple):
     reach: Array
     inner: float
     explained: Array
+
+
+class Cut(NamedTuple):
+    """The weakest directions of a target, on their way out."""
+
+    dropped: Array
+    """D' = V'[W, X√B]', K×d."""
+    strength: Array
+    """Their strengths g in the metric of Ψ."""
+    directions: Array
+    """V, (p+K)×K."""
+    small: Array
+    """Z'Z, (p+K)×(p+K)."""
+    back: Array
+    """-A⁻¹Vp'."""
+    turned: Array
+    """Q."""
+    root: Array
+    """√B."""
+
+    def kept_gram(self) -> Array:
+        """W'Ψ⁻¹W of the factors after :func:`turn_back`, with Ψ as it was."""
+        p = self.back.shape[1]
+        shifted = self.directions.copy()
+        shifted[p:] -= self.turned
+        basis = np.eye(len(self.small), p) + shifted @ self.back
+        return np.asarray(basis.T @ self.small @ basis)
 
 
 def project_eigen(
@@ -68,33 +95,51 @@ def project_eigen(
     if (weight < 0.0).any():
         return project_em(W, psi, G, X, weight, alpha, inner_loops, seen)
     base, base_psi = (W.copy(), psi.copy()) if inner_loops > 1 else (W, psi)
-    root = np.sqrt(weight)
-    R, inner = reach(W, psi, X) if seen is None else seen[:2]
-    if alpha != 1.0:  # [√α W, X√B] in the metric of αΨ: G does not change
-        scale = np.sqrt(alpha)
-        R, inner = R / scale, inner / alpha
-        W *= W.dtype.type(scale)
-        psi *= psi.dtype.type(alpha)
-    count = len(root)
-    small = np.block([[G, R * root], [(R * root).T, (root[:, None] * inner) * root]])
-    V = _weakest(small, count)
-    Vp, Vx = V[: len(G)], V[len(G) :]
-    left, sigma, right = svd(Vx)
-    Q = -left @ right
-    A_inverse = right.T @ ((1.0 / (1.0 + sigma))[:, None] * right)
-    D = mix(W, Vp, X, root[:, None] * Vx)
+    cut = cut_weakest(W, psi, G, X, weight, alpha, seen)
     before = psi.copy()
-    add_squares(psi, D)
+    add_squares(psi, cut.dropped)
     before /= psi
     noise = 1.0 - float(before.mean(dtype=np.float64))
     del before
-    D -= mix_rows((root[:, None] * Q).T, X, W.dtype)
-    add_product(W, D, -A_inverse @ Vp.T)
+    turn_back(W, cut, X)
+    count = len(cut.strength)
     patience = len(G) if count > 1 else max(len(G), PATIENCE)  # a single row is treated as project_row does
     G = _settle(W, psi, gram(W, psi), noise, count, np.array([0.0, np.inf]) if due is None else due, patience)
     for _ in range(inner_loops - 1):
         G = em_loop(W, psi, G, base, base_psi, X, weight, alpha)
     return G
+
+
+def cut_weakest(
+    W: Array, psi: Array, G: Array, X: Matrix, weight: Array, alpha: float = 1.0, seen: Seen | None = None
+) -> Cut:
+    """The K weakest directions of [√α W, X√B] in the metric of αΨ; W and Ψ are scaled by α, in place."""
+    root = np.sqrt(weight)
+    small = small_gram(W, psi, G, X, root, alpha, seen)
+    strength, V = weakest(small, len(root))
+    Vp, Vx = V[: len(G)], V[len(G) :]
+    left, sigma, right = svd(Vx)
+    A_inverse = right.T @ ((1.0 / (1.0 + sigma))[:, None] * right)
+    mixing = root[:, None] * Vx
+    return Cut(mix(W, Vp, X, mixing), strength, V, small, -A_inverse @ Vp.T, -(left @ right), root)
+
+
+def turn_back(W: Array, cut: Cut, X: Matrix) -> None:
+    """[W, X√B] without what was cut, in the p columns of W, in place; ``cut.dropped`` is overwritten."""
+    D = cut.dropped
+    D -= mix_rows((cut.root[:, None] * cut.turned).T, X, W.dtype)
+    add_product(W, D, cut.back)
+
+
+def small_gram(W: Array, psi: Array, G: Array, X: Matrix, root: Array, alpha: float, seen: Seen | None) -> Array:
+    """Z'Z of Z = Ψ^(-1/2)[W, X·root]; W and Ψ are scaled by α first, in place, which leaves G as it is."""
+    R, inner = reach(W, psi, X) if seen is None else seen[:2]
+    if alpha != 1.0:
+        scale = np.sqrt(alpha)
+        R, inner = R / scale, inner / alpha
+        W *= W.dtype.type(scale)
+        psi *= psi.dtype.type(alpha)
+    return np.block([[G, R * root], [(R * root).T, (root[:, None] * inner) * root]])
 
 
 def project_row(
@@ -104,11 +149,9 @@ def project_row(
     root = np.sqrt(precision)
     side = sight.reach * root
     small = np.block([[G, side[:, None]], [side[None], np.array([[precision * sight.inner]])]])
-    v = _weakest(small, 1)[:, 0]
-    sign = 1.0 if v[-1] >= 0.0 else -1.0  # the reflector's Q and A for K = 1
-    back = -v[:-1] / (1.0 + abs(v[-1]))
+    v = weakest(small, 1)[1][:, 0]
     fresh = np.empty_like(G)
-    kept = fold_row(W, psi, mean, x, sight.explained, gain, v[:-1], root * v[-1], -root * sign, back, fresh)
+    kept = fold_row(W, psi, mean, x, sight.explained, gain, row_cut(v, root), AS_THEY_ARE, fresh)
     return _settle(W, psi, fresh, 1.0 - kept, 1, due, max(len(G), PATIENCE))
 
 
@@ -121,11 +164,19 @@ def _settle(W: Array, psi: Array, G: Array, noise: float, count: int, due: Array
     return G
 
 
-def _weakest(matrix: Array, count: int) -> Array:
-    """Orthonormal eigenvectors of the ``count`` smallest eigenvalues, by whichever driver is faster."""
+def row_cut(v: Array, root: float) -> RowCut:
+    """What one row takes from the factors and gives back; the reflector's Q and A for K = 1."""
+    sign = 1.0 if v[-1] >= 0.0 else -1.0
+    return RowCut(v[:-1], root * v[-1], -root * sign, -v[:-1] / (1.0 + abs(v[-1])))
+
+
+def weakest(matrix: Array, count: int) -> tuple[Array, Array]:
+    """The ``count`` smallest eigenvalues, none below zero, and eigenvectors, by whichever driver is faster."""
     if 8 * count > len(matrix) or len(matrix) < 24:
-        return np.asarray(np.linalg.eigh(matrix)[1][:, :count])
-    return np.asarray(eigh(matrix, subset_by_index=[0, count - 1])[1])
+        values, vectors = np.linalg.eigh(matrix)
+    else:
+        values, vectors = eigh(matrix, subset_by_index=[0, count - 1])
+    return np.maximum(values[:count], 0.0), np.asarray(vectors[:, :count])
 
 
 def _weaken(W: Array, psi: Array, G: Array, noise: float) -> Array:

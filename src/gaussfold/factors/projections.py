@@ -6,6 +6,7 @@ from typing import Protocol
 
 from gaussfold.checks import one_of
 from gaussfold.factors.eigen import project_eigen
+from gaussfold.factors.marginal import project_marginal
 from gaussfold.factors.recursive_em import Seen, project_em
 from gaussfold.rows import Matrix
 from gaussfold.types import Array
@@ -32,7 +33,10 @@ class Projection(Protocol):
         ...
 
 
-PROJECTIONS: dict[str, Projection] = {"eigen": project_eigen, "em": project_em}
+PROJECTIONS: dict[str, Projection] = {"eigen": project_eigen, "em": project_em, "marginal": project_marginal}
+"""In this order in model files."""
+OF_COVARIANCES = ("eigen", "em")
+"""Those that make sense for a covariance, too: keeping variances of the inverse is for precisions."""
 
 
 def resolve_projection(name: str) -> Projection:

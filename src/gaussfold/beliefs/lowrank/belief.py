@@ -41,10 +41,12 @@ class LowRankGaussian:
     psi
         Diagonal of the precision, shape (d,), all > 0.
     projection
-        "eigen" drops the weakest directions and keeps the diagonal; "em" is lrvga Alg. 1, which cannot start
-        from W = 0 (a stationary point).
+        "marginal" drops the weakest directions and keeps the variance of every parameter, so that error bars can be
+        believed. "eigen" drops the same and keeps the precision's diagonal; "em" is lrvga Alg. 1, which cannot start
+        from W = 0 (a stationary point). Both are too sure of what the factors cannot hold.
     inner_loops
-        Steps of a projection, 1 to 3 are sensible; the second and later are steps of EM.
+        Steps of a projection, 1 to 3 are sensible; the second and later are steps of EM ("marginal": they bring
+        the variances closer to those before the projection).
     gain
         "exact": condition, then project. "projected": the mean moves with the projected precision, lrvga (24),
         which diverges with flat priors; for reproduction only, block_size=1.
@@ -68,7 +70,7 @@ class LowRankGaussian:
         W: ArrayLike,
         psi: ArrayLike,
         *,
-        projection: str = "eigen",
+        projection: str = "marginal",
         inner_loops: int = 1,
         gain: str = "exact",
         block_size: int = 1,
@@ -120,7 +122,7 @@ class LowRankGaussian:
         deviations = np.asarray(std, dtype=float)
         checks.scales("std", deviations)
         rank = options.check_rank(rank, deviations.size)
-        share = options.share(epsilon, chosen.get("projection", "eigen"))
+        share = options.share(epsilon, chosen.get("projection", Options().projection))
         W = np.zeros((deviations.size, rank))
         if share > 0.0:
             W = options.generator(rng).standard_normal((deviations.size, rank))

@@ -21,7 +21,7 @@ START_SHARE = 1e-8
 class Options(NamedTuple):
     """How a low-rank belief keeps its form."""
 
-    projection: str = "eigen"
+    projection: str = "marginal"
     inner_loops: int = 1
     gain: str = "exact"
     block_size: int = 1

@@ -22,7 +22,8 @@ from gaussfold.beliefs.visits import Visits
 from gaussfold.engine.lowrank.products import mix_rows
 from gaussfold.engine.lowrank.row import check_row, look_row
 from gaussfold.engine.programs import log_concave
-from gaussfold.factors.eigen import FEW, Sight, project_row
+from gaussfold.factors import eigen, marginal
+from gaussfold.factors.eigen import FEW, Sight
 from gaussfold.factors.recursive_em import Seen
 from gaussfold.factors.woodbury import View
 from gaussfold.rows import Matrix, is_sparse
@@ -33,6 +34,9 @@ SEGMENT = 128
 """Rows looked at in one product at most."""
 SURE = 1e-3
 """One row: above this share of x'Ψ⁻¹x, x'Px is a difference that has lost three digits at most."""
+
+FUSED = ("eigen", "marginal")
+"""Projections that take one dense row in a pass of their own."""
 
 Visit: TypeAlias = Callable[[State, Visits], int]
 """Visits some of the first rows and returns how many."""
@@ -120,7 +124,7 @@ def _add(state: State, X: Matrix, sites: Array, view: View) -> None:
 
 
 def _one_row(state: State, visits: Visits) -> int:
-    """One dense row, few factors, the eigen-projection: as :func:`_segment`, in two passes over the memory."""
+    """One dense row, few factors, a fused projection: as :func:`_segment`, in two passes over the memory."""
     x, reach, trace = visits.matrix[0], np.empty(state.rank), visits.trace
     inner, offset = look_row(state.W, state.psi, state.mean, x, reach)
     explained = state.precision().solve(reach)
@@ -137,15 +141,22 @@ def _one_row(state: State, visits: Visits) -> int:
     if not np.isfinite(gain):
         raise RowError(visits.first)
     sight = Sight(reach, inner, explained)
-    state.gram = project_row(state.W, state.psi, state.gram, state.mean, x, sight, site, gain, state.due)
+    state.gram = _project_row(state, x, sight, site, gain)
     state.view = None
     return 1
+
+
+def _project_row(state: State, x: Array, sight: Sight, site: float, gain: float) -> Array:
+    """Both projections that have a fused pass, by name."""
+    if state.options.projection == "eigen":
+        return eigen.project_row(state.W, state.psi, state.gram, state.mean, x, sight, site, gain, state.due)
+    return marginal.project_row(state.W, state.psi, state.gram, state.mean, x, sight, site, gain)
 
 
 def _is_one_row(state: State, X: Matrix) -> bool:
     options = state.options
     return (
-        options.projection == "eigen"
+        options.projection in FUSED
         and options.block_size == 1
         and options.inner_loops == 1
         and state.rank <= FEW

@@ -8,11 +8,41 @@ in float64. Reference twin: ``tests/reference/lowrank.py``.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gaussfold.engine.compiled import compiled_reduction
 
 STRIP = 512
+
+
+class RowCut(NamedTuple):
+    """What one row takes from the factors and gives back."""
+
+    dropped: np.ndarray
+    """The dropped direction's part of W ..."""
+    dropped_x: float
+    """... and of the row."""
+    turned_x: float
+    """How much of the row is turned into the factors."""
+    back: np.ndarray
+    """How what was dropped returns to the columns of W."""
+
+
+class KeptVariance(NamedTuple):
+    """How a row keeps the marginal variances, ``factors.marginal``; with weight 0 it keeps the precision's diagonal."""
+
+    weight: float
+    """1/(1 + g) of the dropped direction: also the least share of a variance that is left."""
+    floor: float
+    """The least that 1 - ρ can be."""
+    whiten: np.ndarray
+    """L⁻¹ of LL' = I + W'Ψ⁻¹W, the new W in the old metric."""
+
+
+AS_THEY_ARE = KeptVariance(0.0, 0.0, np.empty((0, 0)))
+"""Squares go to the diagonal as they are: the eigen-projection."""
 
 
 @compiled_reduction
@@ -69,18 +99,19 @@ def fold_row(
     x: np.ndarray,
     explained: np.ndarray,
     gain: float,
-    dropped: np.ndarray,
-    dropped_x: float,
-    turned_x: float,
-    back: np.ndarray,
+    cut: RowCut,
+    kept_variance: KeptVariance,
     gram: np.ndarray,
 ) -> float:
-    """The eigen-projection of one row and the mean's step, in place; returns the mean of Ψ before over Ψ after.
+    """The projection of one row and the mean's step, in place; returns the mean of Ψ before over Ψ after.
 
-    mean += gain Ψ⁻¹(x - Wc), D = W·dropped + x·dropped_x, Ψ += D², W += (D - x·turned_x)·back', and ``gram`` becomes
-    W'Ψ⁻¹W of the new ones.
+    mean += gain Ψ⁻¹(x - Wc), D = W·dropped + x·dropped_x, W += (D - x·turned_x)·back', Ψ += D² (or, with a
+    ``kept_variance``, so that the marginal variances are kept: ``factors.marginal``), and ``gram`` becomes W'Ψ⁻¹W of
+    the new ones.
     """
     d, p = W.shape
+    dropped, dropped_x, turned_x, back = cut.dropped, cut.dropped_x, cut.turned_x, cut.back
+    squares, share = np.empty(STRIP), np.empty(STRIP)
     columns, inverse = np.empty((p, STRIP)), np.empty(STRIP)
     row, rest, drop = np.empty(STRIP), np.empty(STRIP), np.empty(STRIP)
     gram[:] = 0.0
@@ -102,14 +133,8 @@ def fold_row(
             rest[i] *= gain / psi[start + i]
         for i in range(n):
             mean[start + i] += rest[i]
-        strip_kept = 0.0
         for i in range(n):
-            before = np.float64(psi[start + i])
-            after = before + drop[i] * drop[i]
-            inverse[i] = 1.0 / after
-            psi[start + i] = after
-            strip_kept += before * inverse[i]
-        kept += strip_kept
+            squares[i] = drop[i] * drop[i]
         for i in range(n):
             drop[i] -= turned_x * row[i]
         for k in range(p):
@@ -118,8 +143,48 @@ def fold_row(
                 column[i] += drop[i] * factor
             for i in range(n):
                 W[start + i, k] = column[i]
+        if kept_variance.weight > 0.0:
+            _keep_variance(columns, psi, start, n, kept_variance, share, squares)
+        strip_kept = 0.0
+        for i in range(n):
+            before = np.float64(psi[start + i])
+            after = before + squares[i]
+            inverse[i] = 1.0 / after
+            psi[start + i] = after
+            strip_kept += before * inverse[i]
+        kept += strip_kept
         _add_gram(columns, inverse, n, gram)
     return float(kept / d)
+
+
+@compiled_reduction
+def _keep_variance(
+    columns: np.ndarray,
+    psi: np.ndarray,
+    start: int,
+    n: int,
+    kept: KeptVariance,
+    share: np.ndarray,
+    squares: np.ndarray,
+) -> None:
+    """Squares D² become ψ t/(1 - ρ - t): what ψ grows by, on a strip."""
+    p = columns.shape[0]
+    seen = np.empty(STRIP)
+    share[:] = 0.0
+    for k in range(p):
+        for i in range(n):
+            seen[i] = 0.0
+        for j in range(k + 1):
+            column, factor = columns[j], kept.whiten[k, j]
+            for i in range(n):
+                seen[i] += column[i] * factor
+        for i in range(n):
+            share[i] += seen[i] * seen[i]
+    for i in range(n):
+        before = np.float64(psi[start + i])
+        left = max(1.0 - share[i] / before, kept.floor)
+        ratio = max(1.0 - kept.weight * squares[i] / (before * left), kept.weight)
+        squares[i] = before * (1.0 / ratio - 1.0)
 
 
 @compiled_reduction
