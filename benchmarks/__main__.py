@@ -19,7 +19,7 @@ def main() -> None:
     args = parser.parse_args()
     if args.list or not args.names:
         for name, (_, title) in BENCHMARKS.items():
-            print(f"{name:10s} {title}")
+            print(f"{name:20s} {title}")
         return
     for name in args.names:
         if name not in BENCHMARKS:

@@ -30,7 +30,12 @@ LIKELIHOODS = {
     "poisson": gf.likelihoods.Poisson(),
 }
 METHODS = ("full", "diagonal", "marginal", "eigen", "em")
-LOOKS = {"diagonal": ("#666666", ":"), "marginal": ("#0072B2", "-"), "eigen": ("#E69F00", "--"), "em": ("#D55E00", "-.")}
+LOOKS = {
+    "diagonal": ("#666666", ":"),
+    "marginal": ("#0072B2", "-"),
+    "eigen": ("#E69F00", "--"),
+    "em": ("#D55E00", "-."),
+}
 
 
 class Setting(NamedTuple):
@@ -171,9 +176,7 @@ def run(quick: bool = False, picture: Path = Path("output/benchmarks/lowrank-cal
     for setting in chosen:
         scores = measure(setting, seeds)
         name = f"{setting.kind} d={setting.d} p={setting.p} c={setting.condition:g} s={setting.prior:g}"
-        report.rows.append(
-            [name, *(scores[m].loss for m in METHODS), *(scores[m].coverage for m in METHODS)]
-        )
+        report.rows.append([name, *(scores[m].loss for m in METHODS), *(scores[m].coverage for m in METHODS)])
         gap = scores["marginal"].loss - scores["diagonal"].loss
         gaps.append(gap)
         worse += gap > 0.0

@@ -15,6 +15,10 @@ BENCHMARKS = {
         "benchmarks.lowrank",
         "L-RVGA in a million dimensions: textbook, ours by row and by block; factor analysis beside scikit-learn",
     ),
+    "lowrank-calibration": (
+        "benchmarks.calibration",
+        "low-rank posteriors: coverage, loss and KL over rank, condition and prior, beside full, diagonal and the paper",
+    ),
     "deep": (
         "benchmarks.deep",
         "posteriors of networks: VIFA, SLANG, SWAG, L-RVGA beside mean field and laplace-torch; D up to 10 million",

@@ -185,6 +185,7 @@ def test_reading_W_does_not_disturb_a_block():
         ({"gain": "best"}, "gain='best'.*'exact'"),
         ({"gain": "projected", "block_size": 2}, "block_size=2"),
         ({"projection": "svd"}, "projection='svd'.*'eigen'"),
+        ({"projection": "em"}, "W: all zero.*projection='em'.*epsilon > 0"),
         ({"dtype": np.int64}, "dtype"),
     ],
 )

@@ -80,7 +80,8 @@ def test_flat_priors_do_not_diverge(sigma, p):
     """The paper's gain reaches KL 10³ to 10¹² here."""
     z = np.load(ORACLES / "linreg_d100_sigmas.npz")
     exact = gf.DenseGaussian(z[f"sigma{sigma}_post_mean"], z[f"sigma{sigma}_post_cov"])
-    for options in ({}, {"block_size": 32}, {"projection": "em", "inner_loops": 3}, {"projection": "em"}):
+    eigen = {"projection": "eigen"}
+    for options in (eigen, eigen | {"block_size": 32}, {"projection": "em", "inner_loops": 3}, {"projection": "em"}):
         one = gf.LowRankGaussian.isotropic(100, p, float(sigma), **options)
         gf.fold(one, LINEAR, z["X"], z["y"])
         assert one.kl(exact) < 70.0
@@ -114,7 +115,7 @@ def test_the_eigen_projection_beats_em_on_logistic_regression(sigma, paper):
     z = np.load(ORACLES / "logreg_variants_d100.npz")
     prior = gf.DenseGaussian.isotropic(100, float(sigma))
     for block in (1, 32):
-        one = gf.LowRankGaussian.isotropic(100, 10, float(sigma), block_size=block)
+        one = gf.LowRankGaussian.isotropic(100, 10, float(sigma), projection="eigen", block_size=block)
         gf.fold(one, PAPER_LOGIT, z["X"], z["y"])
         assert kl_to_posterior_exact(one.to_dense(), prior, gf.likelihoods.Bernoulli(), z["X"], z["y"]) < paper
 

@@ -52,7 +52,10 @@ def test_with_full_rank_it_is_the_dense_belief(name, rule, at):
             np.testing.assert_allclose(getattr(result, column), getattr(expected, column), rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize(("projection", "block"), [("em", 1), ("em", 4), ("eigen", 3), ("eigen", 4)])
+@pytest.mark.parametrize(
+    ("projection", "block"),
+    [("em", 1), ("em", 4), ("eigen", 3), ("eigen", 4), ("marginal", 1), ("marginal", 3), ("marginal", 4)],
+)
 def test_linear_regression_against_the_textbook(projection, block):
     X, y = rows("gaussian", n=24)
     start = gf.LowRankGaussian.isotropic(14, 3, 1.7, mean=0.2, projection=projection, block_size=block)
@@ -60,7 +63,8 @@ def test_linear_regression_against_the_textbook(projection, block):
     def project(W, psi, part, weights):
         if projection == "em":
             return reference.algorithm_1(W, psi, part, weights)
-        kept, psi = reference.eigen_projection(W, psi, part, weights)
+        textbook = reference.eigen_projection if projection == "eigen" else reference.marginal_projection
+        kept, psi = textbook(W, psi, part, weights)
         values, vectors = np.linalg.eigh(kept)
         return vectors[:, -3:] * np.sqrt(np.maximum(values[-3:], 0.0)), psi
 
@@ -129,14 +133,14 @@ def test_degenerate_rows_are_harmless():
         exact = gf.DenseGaussian.isotropic(10, 3.0)
         gf.fold(exact, LIKELIHOODS["gaussian"], X, y)
         for block in (1, 8):
-            for projection in ("eigen", "em"):
+            for projection in ("eigen", "em", "marginal"):
                 one = gf.LowRankGaussian.isotropic(10, 4, 3.0, projection=projection, block_size=block)
                 gf.fold(one, LIKELIHOODS["gaussian"], X, y)
                 assert np.isfinite(one.mean).all()
                 assert (one.psi > 0).all()
                 assert (one.variance() > 0).all()
-                if projection == "eigen":  # rank 4 of 10, and the default must not be far off
-                    assert one.kl(exact) < 12.0
+                if projection != "em":  # rank 4 of 10, and the default must not be far off
+                    assert one.kl(exact) < {"eigen": 12.0, "marginal": 16.0}[projection]
 
 
 def test_zero_weight_and_missing_labels_change_nothing():
@@ -178,6 +182,42 @@ def test_block_size_of_a_fold():
     assert (one.options.block_size, one.pending) == (4, 2)
     with pytest.raises(ValueError, match="2 rows wait"):
         gf.fold(one, LIKELIHOODS["gaussian"], X, y, block_size=5)
+
+
+def test_a_block_size_that_failed_is_forgotten():
+    X, y = rows("poisson", n=9)
+    one = gf.LowRankGaussian.isotropic(14, 3, 2.0)
+    X[7] = 1e200
+    with pytest.raises(ValueError, match="row 7"):
+        gf.fold(one, LIKELIHOODS["poisson"], X, y, block_size=8)
+    with pytest.raises(ValueError, match="block_size=8: forgetting and drift"):
+        gf.fold(one, LIKELIHOODS["poisson"], X[:3], y[:3], block_size=8, dynamics=RandomWalk(0.2))
+    assert one.options.block_size == 1
+
+
+@pytest.mark.parametrize("condition", [1.0, 100.0])
+@pytest.mark.parametrize("prior", [1.0, 10.0])
+def test_error_bars_can_be_believed(condition, prior):
+    """Few factors for many directions: better than the diagonal belief and the paper's projection."""
+    rng = np.random.default_rng(7)
+    spectrum = np.logspace(0.0, -0.5 * np.log10(condition), 40)
+    X = (rng.standard_normal((1000, 40)) * spectrum) @ np.linalg.qr(rng.standard_normal((40, 40)))[0]
+    y = X @ rng.standard_normal(40) + 0.7 * rng.standard_normal(1000)
+    losses, shares = [], []
+    for one in (
+        gf.LowRankGaussian.isotropic(40, 8, prior, block_size=2),
+        gf.DiagonalGaussian.isotropic(40, prior),
+        gf.LowRankGaussian.isotropic(40, 8, prior, projection="em"),
+    ):
+        gf.fold(one, LIKELIHOODS["gaussian"], X[:600], y[:600])
+        mean, variance = one.marginal(X[600:])
+        variance = variance + 0.49
+        losses.append(np.mean(np.log(variance) + (y[600:] - mean) ** 2 / variance))
+        shares.append(np.mean(np.abs(y[600:] - mean) < 1.645 * np.sqrt(variance)))
+    assert losses[0] < losses[1]
+    assert losses[0] < losses[2] - 0.05
+    assert shares[0] > 0.84
+    assert shares[2] < shares[0]
 
 
 def test_sweeps_are_refused():

@@ -50,8 +50,9 @@ def test_folding_a_row_is_the_eigen_projection(d, p, weaken, dtype, tolerance):
     np.testing.assert_allclose(G, gram(W, psi), rtol=10 * tolerance, atol=10 * tolerance)
 
 
+@pytest.mark.parametrize("projection", ["eigen", "marginal"])
 @pytest.mark.parametrize("p", [1, 3, 16])
-def test_many_rows_fused_or_not(p, monkeypatch):
+def test_many_rows_fused_or_not(p, projection, monkeypatch):
     """The same stream through the fused passes and through the general ones, a well known direction included."""
     rng = np.random.default_rng(2)
     X = rng.standard_normal((60, 30)) * np.sqrt(3.0 / np.arange(1, 31))
@@ -62,7 +63,7 @@ def test_many_rows_fused_or_not(p, monkeypatch):
     for few in (16, 0):
         monkeypatch.setattr("gaussfold.factors.eigen.FEW", few)
         monkeypatch.setattr("gaussfold.beliefs.lowrank.passes.FEW", few)
-        one = gf.LowRankGaussian.isotropic(30, p, 1.3)
+        one = gf.LowRankGaussian.isotropic(30, p, 1.3, projection=projection)
         trace = gf.fold(one, gf.likelihoods.Bernoulli(), X, y)
         results.append((one.mean, one.W @ one.W.T, one.psi, trace.mean, trace.variance, trace.log_predictive))
     for fused, general in zip(*results, strict=True):

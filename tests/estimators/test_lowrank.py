@@ -53,6 +53,24 @@ def test_chunks_sparse_rows_and_files(name, block_size, tmp_path):
     assert isinstance(whole.posterior_, gf.LowRankGaussian)
 
 
+def test_fewer_weights_than_factors_by_default_is_the_full_covariance():
+    X, y = data("regressor", d=4)
+    low = gf.StreamingRegressor(covariance="lowrank", noise_std=0.7).fit(X, y)
+    full = gf.StreamingRegressor(noise_std=0.7).fit(X, y)
+    assert low.posterior_.rank == 5
+    np.testing.assert_allclose(low.coef_, full.coef_, rtol=1e-7)
+    np.testing.assert_allclose(low.coef_std_, full.coef_std_, rtol=1e-7)
+
+
+def test_a_learned_noise_level_is_the_full_covariances():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((1500, 60))
+    y = X @ rng.standard_normal(60) + 0.3 * rng.standard_normal(1500)
+    low = gf.StreamingRegressor(covariance="lowrank", prior_std=10.0, noise_std="learn").fit(X, y)
+    full = gf.StreamingRegressor(prior_std=10.0, noise_std="learn").fit(X, y)
+    np.testing.assert_allclose(low.noise_std_, full.noise_std_, rtol=0.15)
+
+
 def test_many_classes_forgetting_and_drift():
     X, _ = data("classifier")
     y = np.array(["a", "b", "c"])[np.argmax(X[:, :3], axis=1)]

@@ -14,7 +14,7 @@ ESTIMATORS = {
     StreamingPoissonRegressor: labels("poisson", X),
 }
 SHARED = [
-    ({"covariance": "lowrank"}, "rank=10: more factors than the 5 weights"),
+    ({"covariance": "lowrank", "rank": 10}, "rank=10: more factors than the 5 weights"),
     ({"covariance": "dense"}, "covariance='dense': allowed are 'full', 'lowrank', 'diagonal'"),
     ({"rank": 0}, "rank=0: a whole number >= 1 is needed"),
     ({"rule": "magic"}, "rule.*magic"),

@@ -37,6 +37,19 @@ def eigen_projection(W, psi, X, weights, alpha=1.0, weaken=True):
     return kept, fresh
 
 
+def marginal_projection(W, psi, X, weights, alpha=1.0):
+    """The strongest directions in the metric of the old diagonal; every variance of the d×d target, to first order.
+
+    The diagonal grows by the variance that would be left without the dropped directions over what it should be.
+    Returns WW' and Ψ.
+    """
+    low = alpha * W @ W.T + (X.T * weights) @ X
+    kept = _strongest(low, alpha * psi, W.shape[1], 0.0)
+    left = np.diag(np.linalg.inv(kept + np.diag(alpha * psi)))
+    wanted = np.diag(np.linalg.inv(low + np.diag(alpha * psi)))
+    return kept, alpha * psi * left / wanted
+
+
 def _strongest(matrix, metric, count, less):
     scale = np.sqrt(np.outer(metric, metric))
     values, vectors = np.linalg.eigh(matrix / scale)

@@ -98,7 +98,7 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):
     def __init__(  # scikit-learn reads it: see `keep`
         self,
         covariance: str = "full",
-        rank: int = 10,
+        rank: int | None = None,
         link: Link = "logit",
         rule: str | StreamRule | None = None,
         at: str | At = "posterior",

@@ -24,8 +24,8 @@ class StreamingParameters:
         Shape of the posterior covariance. "lowrank": the precision is low rank plus diagonal, for more features
         than a covariance matrix has room for. "diagonal": one variance per weight, for sparse rows of any width, in
         time proportional to their nonzero entries.
-    rank : int, default=10
-        Rank of ``covariance="lowrank"``.
+    rank : int, default=None
+        Rank of ``covariance="lowrank"``; None: 10, or as many as there are weights if they are fewer.
     rule : str or rule object, default=None
         Which Gaussian stands in for a row's likelihood: "vi" (None; "newton" for ``covariance="diagonal"``), "newton",
         "taylor", "ep", "pl", or "quadratic" where a quadratic bound is known; see `gaussfold.rules`.
@@ -56,7 +56,7 @@ class StreamingParameters:
         Whether forgetting or drift set in before each learned row, or only when `forget` is called.
     block_size : int, default=None
         Rows per block inside `fold`. It changes the speed, not the result; except that a low-rank posterior is
-        projected once per block, so there it is part of the method (default: ``rank``, at most 32).
+        projected once per block, so there it is part of the method (default: a quarter of ``rank``, at most 32).
     second_look : int, default=0
         Keep so many rows after they were learned and visit each once more before it is let go: closer to the batch
         optimum (about four times with twice as many rows as weights), for twice the work. Not with forgetting,
@@ -81,7 +81,7 @@ class StreamingParameters:
     """
 
     covariance: str
-    rank: int
+    rank: int | None
     rule: str | StreamRule | None
     at: str | At
     coupling: str | Coupling

@@ -13,6 +13,7 @@ from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
+from gaussfold.checks import whole
 from gaussfold.schema import equal
 from gaussfold.types import Array, ArrayLike
 
@@ -22,8 +23,10 @@ AUTO = "auto"
 SHAPES = ("full", "lowrank", "diagonal")
 RULES = {"full": "vi", "lowrank": "vi", "diagonal": "newton"}
 """What ``rule=None`` means."""
+FACTORS = 10
+"""Factors of a low-rank belief, unless it has fewer parameters or is told otherwise."""
 LARGEST_BLOCK = 32
-"""Rows per projection of a low-rank belief, unless it has fewer factors or is told otherwise."""
+"""Rows per projection of a low-rank belief at most, unless it is told otherwise."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Prior:
     """Of a diagonal belief."""
     last_std: float | None = None
     """Standard deviation of the last parameter (the intercept), where that differs."""
-    rank: int = 10
+    rank: int = FACTORS
     """Factors of a low-rank belief."""
     block_size: int | None = None
     """Rows per projection of a low-rank belief."""
@@ -84,9 +87,14 @@ class Prior:
         return stds
 
 
+def factors(rank: int | None, dim: int) -> int:
+    """Number of factors: as asked, or `FACTORS` but not more than there are parameters."""
+    return min(FACTORS, dim) if rank is None else whole("rank", rank)
+
+
 def lowrank_block(rank: int, block_size: int | None) -> int:
-    """Rows per projection: as asked, or as many as there are factors: waiting rows at most double the memory."""
-    return min(LARGEST_BLOCK, rank) if block_size is None else block_size
+    """Rows per projection: as asked, or a quarter of the factors: one that drops as many as it keeps loses more."""
+    return min(LARGEST_BLOCK, max(1, rank // 4)) if block_size is None else block_size
 
 
 def restore_belief(state: dict[str, np.ndarray]) -> AnyBelief:

@@ -93,7 +93,7 @@ class StreamingRegressor(RegressionEstimator):
     def __init__(  # scikit-learn reads it: see `keep`
         self,
         covariance: str = "full",
-        rank: int = 10,
+        rank: int | None = None,
         rule: str | StreamRule | None = None,
         at: str | At = "posterior",
         coupling: str | Coupling = "marginal",

@@ -10,7 +10,7 @@ from gaussfold import checks, rules
 from gaussfold.beliefs.diagonal.coupling import resolve_coupling
 from gaussfold.dynamics import Forgetting, RandomWalk
 from gaussfold.estimators.parameters import RandomState, StreamingParameters
-from gaussfold.estimators.priors import AUTO, RULES, SHAPES, Prior, lowrank_block
+from gaussfold.estimators.priors import AUTO, RULES, SHAPES, Prior, factors
 from gaussfold.rules.at import At
 from gaussfold.rules.base import StreamRule
 from gaussfold.types import Array, ArrayLike
@@ -55,7 +55,7 @@ def resolve(model: StreamingParameters, n_features: int) -> Settings:
     checks.one_of("covariance", model.covariance, SHAPES)
     checks.one_of("tick", model.tick, ("observation", "clock"))
     checks.flag("fit_intercept", model.fit_intercept)
-    block_size = _block_size(model, n_features)
+    block_size = _block_size(model)
     prior = _prior(model, n_features, block_size)
     return Settings(
         rule=rules.resolve(RULES[model.covariance] if model.rule is None else model.rule),
@@ -68,18 +68,21 @@ def resolve(model: StreamingParameters, n_features: int) -> Settings:
     )
 
 
-def _block_size(model: StreamingParameters, n_features: int) -> int | None:
-    """Rows per block, as asked for; a low-rank posterior always needs a number, and its rank must fit."""
-    rank = checks.whole("rank", model.rank)
+def _block_size(model: StreamingParameters) -> int | None:
+    """Rows per block inside a fold, as asked for; None leaves it to the belief, as a loaded one has its own."""
     block_size = None if model.block_size is None else checks.whole("block_size", model.block_size)
-    if model.covariance != "lowrank":
-        return block_size
-    dim = n_features + int(model.fit_intercept)
-    if rank > dim:
+    moves_per_row = model.tick == "observation" and (model.forgetting != 1 or model.drift_std != 0)
+    one = model.covariance == "lowrank" and moves_per_row and block_size is None
+    return 1 if one else block_size
+
+
+def _rank(model: StreamingParameters, dim: int) -> int:
+    """Factors of a low-rank posterior, which must fit."""
+    rank = factors(model.rank, dim)
+    if model.covariance == "lowrank" and rank > dim:
         msg = f"rank={rank}: more factors than the {dim} weights; 1 to {dim} are allowed"
         raise ValueError(msg)
-    moves_per_row = model.tick == "observation" and (model.forgetting != 1 or model.drift_std != 0)
-    return 1 if moves_per_row and block_size is None else lowrank_block(rank, block_size)
+    return rank
 
 
 def _prior(model: StreamingParameters, n_features: int, block_size: int | None) -> Prior:
@@ -92,7 +95,7 @@ def _prior(model: StreamingParameters, n_features: int, block_size: int | None) 
         std = np.append(std, 1.0) if np.ndim(std) else std
     dim = n_features + int(model.fit_intercept)
     last = last if model.fit_intercept else None
-    return Prior(model.covariance, dim, mean, std, coupling, last, int(model.rank), block_size)
+    return Prior(model.covariance, dim, mean, std, coupling, last, _rank(model, dim), block_size)
 
 
 def _prior_std(model: StreamingParameters, n_features: int) -> Array | str:

@@ -93,9 +93,7 @@ def project_row(
     return fresh
 
 
-def _directions(
-    W: Array, psi: Array, G: Array, X: Matrix, weight: Array, alpha: float, seen: Seen | None
-) -> Left:
+def _directions(W: Array, psi: Array, G: Array, X: Matrix, weight: Array, alpha: float, seen: Seen | None) -> Left:
     """Drop the weakest directions from W, in place."""
     cut = cut_weakest(W, psi, G, X, weight, alpha, seen)
     shares = 1.0 / (1.0 + cut.strength)
@@ -134,7 +132,8 @@ def _signed_exactly(W: Array, psi: Array, X: Matrix, weight: Array, alpha: float
     """As many factors as parameters hold every precision: Ψ gives up what the weakest direction lacks."""
     rows = np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
     metric = np.sqrt(alpha * np.asarray(psi, dtype=np.float64))
-    strength, vectors = eigh(alpha * np.asarray(W @ W.T) / np.outer(metric, metric) + ((rows / metric).T * weight) @ (rows / metric))
+    factors, added = W / metric[:, None], rows / metric
+    strength, vectors = eigh(alpha * factors @ factors.T + (added.T * weight) @ added)
     lack = min(float(strength[0]), 0.0)
     _check_strength(strength)
     psi[:] = metric**2 * (1.0 + lack)

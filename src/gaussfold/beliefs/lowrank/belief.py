@@ -77,7 +77,9 @@ class LowRankGaussian:
         dtype: DTypeLike = np.float64,
     ) -> None:
         checked = options.check(projection, inner_loops, gain, block_size)
-        self._state = State.start(checked, *options.check_arrays(mean, W, psi, dtype))
+        arrays = options.check_arrays(mean, W, psi, dtype)
+        options.check_start(projection, arrays[1])
+        self._state = State.start(checked, *arrays)
 
     @classmethod
     def isotropic(
@@ -309,26 +311,35 @@ class LowRankGaussian:
                 "sites: a low-rank belief has projected them away and cannot revisit rows; refine needs a dense belief"
             )
             raise ValueError(msg)
-        if block_size is not None and block_size != self.options.block_size:
-            self._set_block_size(block_size)
-        if not whole:
-            return learn_before_failure(lambda part: self.absorb_stream(part, program, Pass(dynamics)), data)
-        rows = as_matrix(data.X)
-        rows = rows if is_sparse(rows) else np.ascontiguousarray(rows, dtype=self._state.W.dtype)
-        trace, drift = Trace.empty(data.y.size), moving(dynamics)
-        if drift is not None and self.options.block_size != 1:
-            size = self.options.block_size
+        size, drift = self._block_size(block_size), moving(dynamics)
+        if drift is not None and size != 1:
             msg = f"block_size={size}: forgetting and drift move the diagonal at every row; 1 is needed"
             raise ValueError(msg)
+        if not whole:
+            return learn_before_failure(
+                lambda part: self.absorb_stream(part, program, Pass(dynamics, block_size=block_size)), data
+            )
+        rows = as_matrix(data.X)
+        rows = rows if is_sparse(rows) else np.ascontiguousarray(rows, dtype=self._state.W.dtype)
+        trace = Trace.empty(data.y.size)
         tick = None if drift is None else partial(drift.tick, self)
-        passes.run(self._state, Visits(Observations(rows, data.y, data.weight), program, trace), tick)
+        before = self.options
+        self._state.options = before._replace(block_size=size)
+        try:
+            passes.run(self._state, Visits(Observations(rows, data.y, data.weight), program, trace), tick)
+        except BaseException:
+            self._state.options = before
+            raise
         return trace
 
-    def _set_block_size(self, block_size: int) -> None:
+    def _block_size(self, asked: int | None) -> int:
+        """Rows per projection from now on: as asked, which must fit the options and the rows that wait."""
+        if asked is None or asked == self.options.block_size:
+            return self.options.block_size
         if self.pending:
             msg = (
-                f"block_size={block_size!r}: {self.pending} rows wait in a block of {self.options.block_size}; "
+                f"block_size={asked!r}: {self.pending} rows wait in a block of {self.options.block_size}; "
                 "keep that size, or call flush() first"
             )
             raise ValueError(msg)
-        self._state.options = options.check(*self.options[:3], block_size)
+        return options.check(*self.options[:3], asked).block_size

@@ -85,6 +85,16 @@ def check_arrays(
     return centre, factors, diagonal
 
 
+def check_start(projection: str, W: Array) -> None:
+    """EM cannot leave W = 0: refuse it rather than learn nothing but the diagonal."""
+    if projection == "em" and not W.any():
+        msg = (
+            "W: all zero, where projection='em' stays for ever; give it random columns, as isotropic() does with "
+            "epsilon > 0, or take projection='marginal'"
+        )
+        raise ValueError(msg)
+
+
 def share(epsilon: float | None, projection: str) -> float:
     """The share of the prior's precision that starts in W: EM cannot leave W = 0."""
     if epsilon is None:
