@@ -17,7 +17,7 @@ BENCHMARKS = {
     ),
     "lowrank-calibration": (
         "benchmarks.calibration",
-        "low-rank posteriors: coverage, loss and KL over rank, condition and prior, beside full, diagonal and the paper",
+        "low-rank posteriors: coverage, loss and KL over rank, condition and prior, beside full, diagonal, the paper",
     ),
     "deep": (
         "benchmarks.deep",
