@@ -8,6 +8,7 @@ text), and whatever Arrow raises becomes one error with the file and the place.
 from __future__ import annotations
 
 import contextlib
+import importlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -94,7 +95,7 @@ class TypedTable:
 
 def _need_pyarrow(name: str, kind: str) -> None:
     try:
-        import pyarrow.parquet  # noqa: F401 - to see whether it is there
+        importlib.import_module("pyarrow.parquet")
     except ImportError as error:
         msg = f"{name}: reading {kind} needs pyarrow; pip install 'gaussfold[arrow]'"
         raise DataError(msg) from error
