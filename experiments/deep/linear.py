@@ -80,8 +80,6 @@ def fit_planes(data: list[Any], settings: list[tuple[float, float]], steps: int)
             learning_rate={"mean": 0.01, "factors": rate, "log_psi": 0.01},
             max_grad_norm=10.0,
             init_std=1.0,
-            share_batch=False,
-            samples="independent",
             average=power,
             seed=number,
         )
@@ -219,8 +217,6 @@ def fit_ridges(name: str, problem: Ridge, powers: list[float], seeds: list[int],
             learning_rate=rate,
             max_grad_norm=10.0,
             init_std=1.0,
-            share_batch=False,
-            samples="independent",
             average=power,
             seed=seed,
         )

@@ -69,13 +69,7 @@ Settings = Mapping[str, Any]
 def vifa(model: Model, problem: Problem, settings: Settings, seed: int) -> Any:
     """The thesis's settings: K = 1, M = 10, L = 4, Adam; to be trained for 120 epochs."""
     return _factor(deep.VIFA, model, problem, settings, seed)(
-        n_samples=4,
-        batch_size=10,
-        learning_rate=settings["rate"],
-        share_batch=False,
-        samples="independent",
-        average=0.0,
-        init_std=0.1,
+        n_samples=4, batch_size=10, learning_rate=settings["rate"]
     )
 
 
@@ -145,7 +139,7 @@ def one_pass(model: Model, problem: Problem, settings: Settings, seed: int) -> A
 
 
 MAKERS: dict[str, tuple[Callable[[Model, Problem, Settings, int], Any], float | None]] = {
-    "VIFA": (vifa, 30.0),  # 120 of the thesis, which counts the batch of each of the four networks
+    "VIFA": (vifa, 120.0),
     "SLANG": (slang, 40.0),
     "SWAG": (swag, None),
     "online FA": (factor_analysis, None),

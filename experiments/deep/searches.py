@@ -21,7 +21,7 @@ from sklearn.linear_model import BayesianRidge
 from experiments.deep.predictors import MODELS, Problem, fit_all
 from gaussfold.deep.search import LogUniform, random_search
 
-EPOCHS = 30.0
+EPOCHS = 120.0
 SPACE = {"noise": LogUniform(0.02, 1.0), "precision": LogUniform(0.01, 10.0), "rate": LogUniform(0.01, 0.02)}
 """Prior and rate as in the thesis; the noise in units of the targets' spread, from a fiftieth of it to all of it."""
 

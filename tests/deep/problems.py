@@ -6,10 +6,6 @@ import numpy as np
 import gaussfold as gf
 
 NOISE, ALPHA = 0.7, 2.0
-THESIS = {"share_batch": False, "samples": "independent", "average": 0.0, "init_std": 0.1}
-"""Of VIFA: Algorithm 3 as it is printed."""
-DESCENT = {"optimizer": "sgd", "learning_rate": 0.01, "burn_in": 0, "every": 1}
-"""Of SWAG and its kin: all iterates of plain descent."""
 
 
 def straight(params, X):

@@ -10,7 +10,6 @@ from gaussfold import store
 from gaussfold.deep import batches, blocks, variational
 from gaussfold.deep.draws import DRAWS
 from gaussfold.deep.state import TrainingState
-from tests.deep.problems import THESIS
 
 D = 37
 rng = np.random.default_rng(8)
@@ -29,7 +28,7 @@ def trained(block, monkeypatch, steps=25, bad=(), **options):
         return jnp.where(spoiled, jnp.nan, value)
 
     spoiled = np.isin(np.arange(40), bad)
-    settings = {"rank": 2, "prior_precision": PRECISION, "n_samples": 2, "batch_size": 8, "seed": 3} | THESIS | options
+    settings = {"rank": 2, "prior_precision": PRECISION, "n_samples": 2, "batch_size": 8, "seed": 3} | options
     method = gf.deep.VIFA(log_likelihood, {"w": np.zeros(D, np.float32)}, **settings)
     return method, method.fit((X, Y, spoiled), steps=steps).belief
 
@@ -123,7 +122,7 @@ def test_a_training_saved_with_factors_in_columns_goes_on(tmp_path, monkeypatch)
     whole, expected = trained(1 << 17, monkeypatch, steps=12)
     first = gf.deep.VIFA(
         whole.log_likelihood, {"w": np.zeros(D, np.float32)}, rank=2, prior_precision=PRECISION, n_samples=2,
-        batch_size=8, seed=3, **THESIS,
+        batch_size=8, seed=3,
     )  # fmt: skip
     data = X, Y, np.zeros(40, bool)
     first.fit(data, steps=5)

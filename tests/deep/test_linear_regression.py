@@ -43,7 +43,6 @@ def test_two_dimensions():
         "log_psi": cosine(steps, 0.05, 2e-3),
     }
     options = {"rank": 1, "prior_precision": 0.01, "n_samples": 10, "batch_size": 100, "init_std": 1.0, "average": 3.0}
-    options["share_batch"] = False
     methods = [
         gf.deep.VIFA(
             function, np.zeros(2, np.float32), samples="antithetic", learning_rate=rates, seed=trial, **options
@@ -81,8 +80,6 @@ def test_uci(name, thesis, rate):
         np.zeros(d + 1, np.float32),
         rank=3,
         prior_precision=float(oracle["alpha"]),
-        n_samples=10,
-        share_batch=False,
         samples="antithetic",
         learning_rate=cosine(steps, *rate),
         init_std=1.0,

@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 
 import gaussfold as gf
-from tests.deep.problems import ALPHA, LINEAR, THESIS, linear, start
+from tests.deep.problems import ALPHA, LINEAR, linear, start
 
 X, Y, _ = linear()
 
 
 def make(config, fold):
     return gf.deep.VIFA(
-        LINEAR, start(), 1, config["alpha"], learning_rate=config["rate"], seed=fold, batch_size=20, **THESIS
+        LINEAR, start(), rank=1, prior_precision=config["alpha"], learning_rate=config["rate"], seed=fold, batch_size=20
     )
 
 
@@ -48,16 +48,7 @@ def troubled(params, batch):
 def test_bad_steps_collect_nothing_and_a_failure_does_not_disturb_the_others():
     def swag():
         return gf.deep.SWAG(
-            troubled,
-            start(),
-            2,
-            ALPHA,
-            optimizer="sgd",
-            batch_size=20,
-            learning_rate=0.05,
-            burn_in=7,
-            every=2,
-            max_bad_steps=4,
+            troubled, start(), 2, ALPHA, batch_size=20, learning_rate=0.05, burn_in=7, every=2, max_bad_steps=4
         )
 
     good, one, rest = np.zeros(60, bool), np.arange(60) == 7, np.ones(60, bool)

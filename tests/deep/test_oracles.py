@@ -55,9 +55,6 @@ def test_trajectories(name, digits):
             learning_rate=dict(zip(("mean", "factors", "log_psi"), oracle["lrs"].tolist(), strict=True)),
             max_grad_norm=float(oracle["max_grad_norm"]),
             init_std=1.0,
-            share_batch=False,
-            samples="independent",
-            average=0.0,
             init_factors=oracle["F0"],
         )
         data = jnp.asarray(oracle["X"], dtype), jnp.asarray(oracle["y"], dtype)

@@ -77,8 +77,6 @@ def fit_many(
     first.check_function(arrays[0], course.size)
     for each in data:
         first.check_labels(each)
-    for method in methods:
-        method.plan(course.total)
     hypers = _stack([method.hyper(rows, course.size) for method in methods])
     given = Given(hypers, _stack(arrays), first.max_bad_steps)
     _train(methods, program, given, course, progress)

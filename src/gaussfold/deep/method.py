@@ -13,11 +13,9 @@ import numpy as np
 from gaussfold import schema, store
 from gaussfold.checks import positive, whole
 from gaussfold.deep import batches, training
-from gaussfold.deep.families import form_of
 from gaussfold.deep.likelihoods import LogLikelihood, function, likelihood_in
-from gaussfold.deep.options import Training, known_by, prior_of, spread
+from gaussfold.deep.options import Training, spread
 from gaussfold.deep.posterior import Belief, Posterior
-from gaussfold.deep.scales import usual_temperature
 from gaussfold.deep.state import TrainingState, filled, named_arrays
 from gaussfold.deep.training import Course, Given, Program, State, TrainingError
 from gaussfold.deep.trees import Layout, layout_of
@@ -38,8 +36,6 @@ class Method(ABC):
     """
 
     kind: ClassVar[str]
-    learns_prior: ClassVar[bool] = False
-    """Whether the prior's precisions can be learned, too."""
     version: ClassVar[int] = 1
     """Of the arrays in a saved training; see :meth:`upgraded`."""
 
@@ -55,7 +51,7 @@ class Method(ABC):
             bad = next(name for name, part in self.layout.slices().items() if not finite[part].all())
             msg = f"params: leaf {bad} has NaN or infinity; start from finite numbers"
             raise ValueError(msg)
-        self.prior_precision = prior_of(options.prior_precision, self.layout, self.learns_prior)
+        self.prior_precision = spread("prior_precision", options.prior_precision, self.layout, above_zero=True)
         self.prior_mean = spread("prior_mean", options.prior_mean, self.layout)
         self._state: State | None = None
         self._losses: list[Array] = []
@@ -88,18 +84,9 @@ class Method(ABC):
         """Random numbers, or as much work as they are."""
 
     @property
-    @abstractmethod
-    def rates(self) -> Document:
-        """Learning rates by name, as JSON can hold them: "schedule" for a function."""
-
-    @property
     def batches_per_step(self) -> int:
         """Batches that a step looks at."""
         return 1
-
-    def plan(self, total: int) -> None:
-        """Before a training of so many steps: settle what depends on its length."""
-        del total  # nothing does
 
     @property
     def longest_chunk(self) -> int:
@@ -184,8 +171,7 @@ class Method(ABC):
             A tree of arrays with one row per example in front, such as ``(X, y)``; batches of it are what the log
             likelihood sees.
         epochs, steps
-            How long, counted from the beginning also when resuming: steps, or epochs, 100 by default. An epoch is as
-            many steps as there are batches in the data, whatever a step does with its batch.
+            How long, counted from the beginning also when resuming: passes over the data, 100 by default, or steps.
         resume
             Go on from where the last ``fit`` ended, or from what ``restore`` has read, up to the given length. An
             interrupted and resumed training is the unbroken one.
@@ -202,11 +188,7 @@ class Method(ABC):
         course = self.course(rows, epochs, steps)
         self.check_labels(data)
         self.check_function(arrays, course.size)
-        if not resume or self._state is None:
-            self.plan(course.total)
-            self._state = self.begin()
-        else:
-            self._state = training.forgiven(self._state)
+        self._state = self.begin() if not resume or self._state is None else training.forgiven(self._state)
         self._run(arrays, course, progress)
         return self.posterior
 
@@ -216,7 +198,7 @@ class Method(ABC):
         per_step = self.batches_per_step
         if steps is None:
             wanted = 100.0 if epochs is None else positive("epochs", epochs)
-            total = max(1, round(wanted * (rows // size)))
+            total = max(1, round(wanted * (rows // size) / per_step))
         elif epochs is None:
             total = whole("steps", steps)
         else:
@@ -286,9 +268,8 @@ class Method(ABC):
             raise store.StoreError(msg)
         found.layout.check(self.layout.unflatten(self.centre))
         for name, value in self._known_by().items():
-            had = found.settings.get(name, value)  # 0.1.0 did not say all of them
-            if had != value:
-                msg = f"{name}={value!r}: the saved training had {had!r}; give the same"
+            if found.settings.get(name) != value:
+                msg = f"{name}={value!r}: the saved training had {found.settings.get(name)!r}; give the same"
                 raise ValueError(msg)
         arrays = self.upgraded(found.arrays, found.settings.get("version", 1))
         self._state = filled(jax.eval_shape(lambda: training.start(self.initial())), arrays)
@@ -298,14 +279,7 @@ class Method(ABC):
         return self
 
     def _known_by(self) -> Document:
-        prior = {"prior_precision": known_by(self.prior_precision), "prior_mean": known_by(self.prior_mean)}
-        return self.settings() | prior | {"rates": self.rates, "batch_size": self.batch_size, "seed": self.seed}
-
-    def usual_temperature(self, rows: int) -> float:
-        """1, or colder for classes and many parameters: :func:`gaussfold.deep.scales.usual_temperature`."""
-        likelihood = likelihood_in(self.log_likelihood)
-        classes = likelihood is not None and form_of(likelihood).entropy is not None
-        return usual_temperature(classes, rows, self.layout.dim)
+        return self.settings() | {"batch_size": self.batch_size, "seed": self.seed}
 
     def prior_and_scale(self, rows: int, size: int) -> Hyper:
         """The part of :meth:`hyper` that no method is without."""

@@ -106,13 +106,8 @@ def entropy_term(variables: Variables) -> tuple[jax.Array, Variables]:
 
 def prior_value(variables: Variables, precision: jax.Array, prior_mean: jax.Array) -> jax.Array:
     """-E log p(θ) up to a constant for p = N(prior_mean, 1/precision): (5.9), (5.10); a sum over parameters."""
-    return 0.5 * (precision * second_moments(variables, prior_mean)).sum()
-
-
-def second_moments(variables: Variables, prior_mean: jax.Array) -> jax.Array:
-    """E[(θ - prior_mean)²] of each parameter."""
     away, F = variables["mean"] - prior_mean, variables["factors"]
-    return away * away + _over_rows(F * F) + _std(variables) ** 2
+    return 0.5 * (precision * (away * away + _over_rows(F * F) + _std(variables) ** 2)).sum()
 
 
 def prior_gradient(variables: Variables, precision: jax.Array, prior_mean: jax.Array) -> Variables:

@@ -154,7 +154,7 @@ class SLANG(Method):
         log_likelihood: LogLikelihoodFunction,
         params: Tree,
         rank: int = 1,
-        prior_precision: Spread | str = "fan-in",
+        prior_precision: Spread = 1.0,
         *,
         learning_rate: Rate = 0.05,
         precision_rate: Rate = 0.05,
@@ -184,13 +184,6 @@ class SLANG(Method):
     def draws_per_step(self) -> int:
         """Of the networks, and of the factors of their precision."""
         return self.n_samples * (self.rank + self.layout.dim)
-
-    @property
-    def rates(self) -> Document:
-        """Of the mean and of the precision."""
-        names = ("learning_rate", "precision_rate")
-        known = {name: "schedule" if callable(rate) else rate for name, rate in zip(names, self._rates, strict=True)}
-        return known | {"momentum": self.momentum}
 
     def program(self) -> SLANGProgram:
         """A natural gradient step."""

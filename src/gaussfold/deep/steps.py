@@ -86,8 +86,6 @@ class Plan(NamedTuple):
     rates: dict[str, float]
     """0 where there is a schedule, or where an optax object has its own."""
     limit: float
-    known_by: dict[str, float | str]
-    """The rates as files hold them."""
 
 
 def squares(gradient: Variables) -> Variables:
@@ -100,27 +98,20 @@ def scaled(gradient: Variables, shares: Variables | None) -> Variables:
     return dict(gradient) if shares is None else {name: part * shares[name] for name, part in gradient.items()}
 
 
-def planned(
-    optimizer: Optimiser, learning_rate: Rates, usual: Mapping[str, float], max_grad_norm: float | None
-) -> Plan:
-    """Turn the optimiser's name or object, the rates and the limit of the norm into something to step with.
-
-    ``usual`` has the rate of each group of variables for a user who gives none.
-    """
-    groups = tuple(usual)
+def planned(optimizer: Optimiser, learning_rate: Rates, groups: tuple[str, ...], max_grad_norm: float | None) -> Plan:
+    """Turn the optimiser's name or object, the rates and the limit of the norm into something to step with."""
     clipped = max_grad_norm is not None
     limit = math.inf if max_grad_norm is None else positive("max_grad_norm", max_grad_norm)
     if isinstance(optimizer, str):
         one_of("optimizer", optimizer, NAMED, also="a gradient transformation of optax")
-        schedules, rates = _by_group(usual if learning_rate is None else learning_rate, groups)
-        known = rates | {name: "schedule" for name, _ in schedules}
-        return Plan(optimizer, Steps(NAMED[optimizer], schedules, True, clipped), rates, limit, known)
+        schedules, rates = _by_group(1e-2 if learning_rate is None else learning_rate, groups)
+        return Plan(optimizer, Steps(NAMED[optimizer], schedules, True, clipped), rates, limit)
     if not isinstance(optimizer, Transformation):
         refuse_name("optimizer", optimizer, NAMED, also="a gradient transformation of optax")
     if learning_rate is not None:
         msg = f"learning_rate={learning_rate!r}: an optax object has its own; give an optimiser by name, or None"
         raise ValueError(msg)
-    return Plan("optax", Steps(optimizer, (), False, clipped), dict.fromkeys(groups, 0.0), limit, {})
+    return Plan("optax", Steps(optimizer, (), False, clipped), dict.fromkeys(groups, 0.0), limit)
 
 
 def _by_group(given: Rates, groups: tuple[str, ...]) -> tuple[tuple[tuple[str, Schedule], ...], dict[str, float]]:

@@ -26,11 +26,10 @@ class DescentOptions(TypedDict, total=False):
     optimizer: Optimiser
     learning_rate: Rates
     burn_in_rate: Rates
-    burn_in: float
-    every: float
+    burn_in: int
+    every: int
     windows: bool
     floor: float
-    temperature: float | None
     max_grad_norm: float | None
     max_bad_steps: int
 
@@ -106,21 +105,17 @@ class SWAG(SGDIterates):
     rank
         Number of the latest deviations that make the low-rank part, K ≥ 2.
     optimizer, learning_rate, max_grad_norm
-        Descent on the mean loss per example; "adam" by default, with a rate that follows from the layers' widths,
-        0.01 at most.
+        Descent on the mean loss per example; "sgd" with 0.01 by default.
     burn_in
-        Steps of training before anything is collected; below one, as a share of the training.
+        Steps of training before anything is collected.
     burn_in_rate
         Learning rate until then, if another.
     every
-        Collect each so many steps, likewise: one in a hundred by default, an epoch's in the SWAG paper. Shares are of
-        the length of the first ``fit``; a resumed one goes on collecting.
+        Collect each so many steps (an epoch's, in the SWAG paper).
     windows
         Collect averages over the ``every`` steps instead of single iterates: finite-window averaging, B.2.
     floor
         Least variance of a parameter; one that never moved would have none.
-    temperature
-        As for VIFA; it weakens the prior.
     """
 
     kind: ClassVar[str] = "SWAG"
@@ -179,7 +174,7 @@ class FactorIterates(SGDIterates):
         "recursive-em", "online-em" (Algorithm 2) or "gradient" (Algorithm 1), see
         :class:`gaussfold.StreamingFactorAnalysis`, which takes ``method_options``.
     options
-        As for :class:`SWAG`; every iterate after the burn-in is looked at.
+        As for :class:`SWAG`.
     """
 
     kind: ClassVar[str] = "FactorIterates"
@@ -191,13 +186,13 @@ class FactorIterates(SGDIterates):
         log_likelihood: LogLikelihoodFunction,
         params: Tree,
         rank: int = 10,
-        prior_precision: Spread | str = "fan-in",
+        prior_precision: Spread = 1.0,
         *,
         method: str = "recursive-em",
         method_options: Document | None = None,
         **options: Unpack[SeededOptions],
     ) -> None:
-        super().__init__(log_likelihood, params, rank, prior_precision, **(SeededOptions(every=1) | options))
+        super().__init__(log_likelihood, params, rank, prior_precision, **options)
         self.method, self.method_options = method, dict(method_options or {})
         self.collector()  # refuses a method that there is not
 
@@ -233,7 +228,7 @@ class MultiSWAG:
         starts: Sequence[Tree],
         rank: int = 10,
         seed: int = 0,
-        prior_precision: Spread | str = "fan-in",
+        prior_precision: Spread = 1.0,
         **options: Unpack[DescentOptions],
     ) -> None:
         if not starts:

@@ -17,7 +17,6 @@ import jax.numpy as jnp
 from gaussfold.deep import blocks, objective, steps
 from gaussfold.deep.batches import total
 from gaussfold.deep.draws import DRAWS
-from gaussfold.deep.scales import EVERY, by_evidence, spread_out
 from gaussfold.deep.training import Taken
 from gaussfold.deep.trees import Layout
 from gaussfold.deep.types import Batch, Hyper, Inner, LogLikelihoodFunction, Tree, Variables
@@ -49,8 +48,6 @@ class VIFAProgram:
     samples: str
     optimizer: steps.Steps
     averaging: bool
-    evidence: bool = False
-    """Whether the prior's precisions are learned, a scale per leaf: ``inner["scales"]``."""
 
     def draw(self, hyper: Hyper, step: jax.Array) -> Tree:
         """The L vectors (h, z) of a step, or only their key where they are too large to hold."""
@@ -141,7 +138,7 @@ class VIFAProgram:
         """(5.28)-(5.30)."""
         variables, dim, size = inner["variables"], self.layout.dim, self._block
         fit, square, arrays, to_fit = self.look(variables, batches, draws, hyper["scale"])
-        prior = self._prior(inner, hyper)
+        prior = hyper["precision"], hyper["prior_mean"]
 
         def sums(block: tuple[Variables, PrecisionAndMean]) -> tuple[jax.Array, jax.Array]:
             part, prior = block
@@ -149,7 +146,7 @@ class VIFAProgram:
 
         gram, penalty = blocks.total(sums, (variables, prior), dim, size)
         inverse, log_det = objective.inverted(gram)
-        loss = fit + penalty - 0.5 * (variables["log_psi"].sum() + log_det) - self._log_scales(inner)
+        loss = fit + penalty - 0.5 * (variables["log_psi"].sum() + log_det)
         ok = jnp.isfinite(loss) & jnp.isfinite(square)
 
         def gradient(part: Variables, others: tuple[Tree, PrecisionAndMean]) -> Variables:
@@ -173,31 +170,4 @@ class VIFAProgram:
                 new["average"] = jax.tree.map(lambda old, now: old + weight * (now - old), inner["average"], after)
             return new
 
-        moving = {name: part for name, part in inner.items() if name != "scales"}
-        scales = self._scales(inner, hyper, ok & (step % EVERY == 0))  # before the memory of the variables is reused
-        return blocks.rewritten(ok, move, moving, (arrays, prior), dim, size) | scales, loss, ok
-
-    def _prior(self, inner: Inner, hyper: Hyper) -> PrecisionAndMean:
-        """With the precisions as they have been learned so far."""
-        precision = hyper["precision"]
-        if self.evidence:
-            precision = precision * spread_out(inner["scales"], self.layout)
-        return precision, hyper["prior_mean"]
-
-    def _log_scales(self, inner: Inner) -> jax.Array | float:
-        """What learned scales add to E log p(θ): half the logarithm of each parameter's."""
-        if not self.evidence:
-            return 0.0
-        counts = jnp.asarray([leaf.size for leaf in self.layout.leaves], self.layout.dtype)
-        return 0.5 * (counts * jnp.log(inner["scales"])).sum()
-
-    def _scales(self, inner: Inner, hyper: Hyper, due: jax.Array) -> Inner:
-        """The scales after a step."""
-        if not self.evidence:
-            return {}
-
-        def moved(variables: Variables) -> jax.Array:
-            moments = hyper["precision"] * objective.second_moments(variables, hyper["prior_mean"])
-            return by_evidence(inner["scales"], moments, self.layout)
-
-        return {"scales": jax.lax.cond(due, moved, lambda _: inner["scales"], inner["variables"])}
+        return blocks.rewritten(ok, move, inner, (arrays, prior), dim, size), loss, ok

@@ -15,14 +15,12 @@ from gaussfold.checks import not_negative, positive, whole
 from gaussfold.deep.draws import check as check_draws
 from gaussfold.deep.method import Method
 from gaussfold.deep.options import Training
-from gaussfold.deep.scales import first_std, usual_rate
 from gaussfold.deep.steps import Optimiser, planned
 from gaussfold.deep.types import Arrays, Document, Hyper, Inner, LogLikelihoodFunction, Rates, Spread, Tree
 from gaussfold.deep.variational import VIFAProgram
 from gaussfold.types import ArrayLike
 
-FACTORS_RATE, PSI_RATE = 0.1, 1.0
-"""Learning rates of factors and log variances, over that of the mean."""
+GROUPS = ("mean", "factors", "log_psi")
 
 
 class VIFA(Method):
@@ -38,9 +36,7 @@ class VIFA(Method):
     rank
         Number of factors K, 0 to D; 0 is mean-field variational inference.
     prior_precision
-        α of the prior N(prior_mean, 1/α), > 0: a number, one per parameter, or a tree like ``params`` with a number
-        or an array in each place. "fan-in": as many as an output of the parameter's layer has inputs. "evidence":
-        that times a scale per leaf, which is learned in the same run by maximising the same bound (empirical Bayes).
+        α of the prior N(prior_mean, 1/α), > 0: a number, one per parameter, or a tree like ``params``.
     prior_mean
         Likewise.
     n_samples
@@ -48,31 +44,23 @@ class VIFA(Method):
     batch_size
         Rows per batch, M; 100 by default, or all if there are fewer.
     share_batch
-        Let the L networks look at one batch; False: each at one of its own, as in the thesis.
+        Let the L networks look at one batch, rather than each at one of its own as in the thesis.
     samples
-        "independent", "antithetic" (pairs with opposite noise that share a batch, L even; the usual one if L is) or
-        "qmc" (a shifted lattice).
+        "independent", "antithetic" (pairs with opposite noise that share a batch, L even) or "qmc" (a shifted lattice).
     optimizer
         "adam", "sgd", "rmsprop", or any optax gradient transformation over the groups "mean" (D,), "factors" (K, D)
         and "log_psi" (D,).
     learning_rate
-        For an optimiser by name: a number or a schedule (a function of the step), or one per group in a dict. By
-        default that of the mean follows from the layers' widths, 0.01 at most; that of the factors is a tenth of it,
-        since K of them move a network at once.
+        For an optimiser by name: a number or a schedule (a function of the step), or one per group in a dict.
     max_grad_norm
         Gradients of a group (of the sum over all data) with a larger norm are shortened to it.
     init_std
-        Standard deviation to start from, for each parameter and along each factor; by default a tenth of the prior's
-        by fan-in.
+        Standard deviation to start from, for each parameter and along each factor.
     init_factors
         Factors to start from, (D, K), instead of random orthogonal ones of length ``init_std``.
     average
-        Iterates are averaged with weights that grow like step^average, which takes the noise of constant learning
-        rates away: 8 is about the last ninth of the training, however long it is. 0: the last iterate.
-    temperature
-        T > 0: the likelihood counts to the power 1/T; 1 is Bayes' rule. By default 1, except for classes and more
-        parameters than half the rows: rows/(2D) there, 0.03 at least. The data of a classifier are more certain than
-        its likelihood says, and the bound of a Gaussian with few factors underfits.
+        0: the last iterate. Otherwise iterates are averaged with weights that grow like step^average, which takes the
+        noise of constant learning rates away; 3 and 8 are usual.
     max_bad_steps
         Give up after so many steps in a row whose likelihood or gradient is not finite; single ones are skipped.
     seed
@@ -93,27 +81,25 @@ class VIFA(Method):
 
     kind: ClassVar[str] = "VIFA"
     version: ClassVar[int] = 2
-    learns_prior: ClassVar[bool] = True
 
     def __init__(
         self,
         log_likelihood: LogLikelihoodFunction,
         params: Tree,
         rank: int = 1,
-        prior_precision: Spread | str = "evidence",
+        prior_precision: Spread = 1.0,
         *,
         prior_mean: Spread = 0.0,
-        n_samples: int = 4,
+        n_samples: int = 10,
         batch_size: int | None = None,
-        share_batch: bool = True,
-        samples: str | None = None,
+        share_batch: bool = False,
+        samples: str = "independent",
         optimizer: Optimiser = "adam",
         learning_rate: Rates = None,
         max_grad_norm: float | None = None,
-        init_std: float | None = None,
+        init_std: float = 0.1,
         init_factors: ArrayLike | None = None,
-        average: float = 8.0,
-        temperature: float | None = None,
+        average: float = 0.0,
         max_bad_steps: int = 10,
         seed: int = 0,
     ) -> None:
@@ -121,16 +107,12 @@ class VIFA(Method):
         self.rank = check_rank(rank, self.layout.dim, fewest=0)
         self.n_samples = whole("n_samples", n_samples)
         self.share_batch = bool(share_batch)
-        self.samples = ("independent" if self.n_samples % 2 else "antithetic") if samples is None else samples
-        check_draws(self.samples, self.n_samples)
+        check_draws(samples, self.n_samples)
+        self.samples = samples
         self.optimizer = optimizer
-        rate = usual_rate(self.layout)
-        usual = {"mean": rate, "factors": FACTORS_RATE * rate, "log_psi": PSI_RATE * rate}
-        self._plan = planned(optimizer, learning_rate, usual, max_grad_norm)
-        self.evidence = isinstance(prior_precision, str) and prior_precision == "evidence"
-        self.init_std = None if init_std is None else positive("init_std", init_std)
+        self._plan = planned(optimizer, learning_rate, GROUPS, max_grad_norm)
+        self.init_std = positive("init_std", init_std)
         self.average = not_negative("average", average)
-        self.temperature = None if temperature is None else positive("temperature", temperature)
         self._first_factors = None if init_factors is None else self._checked_factors(init_factors)
 
     def _checked_factors(self, factors: ArrayLike) -> jax.Array:
@@ -163,16 +145,12 @@ class VIFA(Method):
             self.samples,
             self._plan.steps,
             self.average > 0.0,
-            self.evidence,
         )
 
     def hyper(self, rows: int, size: int) -> Hyper:
         """The prior, the share of the data in a batch, rates and limits."""
         number = partial(jnp.asarray, dtype=self.layout.dtype)
-        basis = self.prior_and_scale(rows, size)
-        temperature = self.usual_temperature(rows) if self.temperature is None else self.temperature
-        return basis | {
-            "scale": basis["scale"] / temperature,
+        return self.prior_and_scale(rows, size) | {
             "key": jax.random.key_data(jax.random.key(self.seed)),
             "rates": {name: number(rate) for name, rate in self._plan.rates.items()},
             "max_norm": number(self._plan.limit),
@@ -182,22 +160,17 @@ class VIFA(Method):
     def initial(self) -> Inner:
         """The given parameters, with factors that are given or orthogonal."""
         dim, dtype = self.layout.dim, self.layout.dtype
-        std = jnp.asarray(first_std(self.layout) if self.init_std is None else np.full(dim, self.init_std), dtype)
         factors = self._first_factors
         if factors is None:
             draw = jax.random.normal(jax.random.fold_in(jax.random.key(self.seed), 2**31 - 1), (dim, self.rank), dtype)
-            factors = (jnp.linalg.qr(draw)[0] * std[:, None] if self.rank else draw).T
+            factors = (jnp.linalg.qr(draw)[0] * self.init_std if self.rank else draw).T
         variables = {
             "mean": self.centre,
             "factors": factors,
-            "log_psi": 2.0 * jnp.log(std),
+            "log_psi": jnp.full(dim, 2.0 * np.log(self.init_std), dtype),
         }
         inner = {"variables": variables, "optimizer": self._plan.steps.init(variables)}
-        if self.average > 0.0:
-            inner["average"] = variables
-        if self.evidence:
-            inner["scales"] = jnp.ones(len(self.layout.leaves), dtype)
-        return inner
+        return inner | ({"average": variables} if self.average > 0.0 else {})
 
     def settings(self) -> Document:
         """What shapes the state, and how it is drawn."""
@@ -208,22 +181,7 @@ class VIFA(Method):
             "samples": self.samples,
             "optimizer": self._plan.name,
             "average": self.average,
-            "evidence": self.evidence,
-            "temperature": self.temperature,
         }
-
-    @property
-    def rates(self) -> Document:
-        """Of the groups."""
-        return dict(self._plan.known_by)
-
-    @property
-    def learned_precision(self) -> Document:
-        """The prior's precision of each leaf, as it was learned: the mean over the leaf's parameters."""
-        precision = np.broadcast_to(np.asarray(self.prior_precision, dtype=np.float64), (self.layout.dim,))
-        scales = np.asarray(self.variables["scales"]) if self.evidence else np.ones(len(self.layout.leaves))
-        places = self.layout.slices().items()
-        return {name: float(precision[part].mean() * s) for (name, part), s in zip(places, scales, strict=True)}
 
     def upgraded(self, arrays: Arrays, version: int) -> Arrays:
         """Version 1 held factors as (D, K)."""
