@@ -39,7 +39,6 @@ def test_first_faults_of_a_command(name, tmp_path):
     assert tried.violations == []
 
 
-@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # JAX's, where another test has imported it
 def test_killed_at_every_boundary_of_a_save(tmp_path):
     tried = driver.kill_everywhere(NAMES["save"], tmp_path)
     assert tried.faults >= 10

@@ -230,7 +230,7 @@ class SLANG(Method):
     def belief(self, inner: Inner) -> LowRankGaussian:
         """N(μ, (UU' + D)⁻¹)."""
         U = np.asarray(inner["U"]) if self.rank else np.zeros((self.layout.dim, 1))  # a low-rank belief has a factor
-        return LowRankGaussian(inner["mean"], U, inner["diagonal"], dtype=self.layout.dtype)
+        return LowRankGaussian(inner["mean"], U, inner["diagonal"], dtype=self.layout.dtype, projection="eigen")
 
 
 def _rate(name: str, value: Rate) -> Rate:
