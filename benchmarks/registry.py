@@ -27,4 +27,8 @@ BENCHMARKS = {
         "benchmarks.gp",
         "Gaussian-process classification, Markov to a million points, dense, sparse: ours, bayesnewton, GPyTorch",
     ),
+    "gp-table": (
+        "benchmarks.gp_table",
+        "what used to fail on ordinary data with default options, each tried again: issue 17's table",
+    ),
 }

@@ -46,3 +46,33 @@ def test_numbers_times_kernels_and_sums_of_lists():
     np.testing.assert_allclose(sum([Matern32(), White(0.3)])(X), Matern32()(X) + White(0.3)(X))
     with pytest.raises(ValueError, match="a factor of a covariance"):
         -1.0 * Matern32()
+
+
+def test_softmax_over_differences_is_the_integral_over_all_latents():
+    rng = np.random.default_rng(0)
+    Y = np.array([[0.0], [1.0], [2.0], [np.nan]])
+    mean, root = rng.normal(size=(4, 3)), rng.normal(size=(4, 3, 3))
+    cov = 0.3 * root @ np.swapaxes(root, 1, 2)
+    model, fine = lk.Softmax(3), "gauss-hermite"  # 20³ nodes in all three dimensions
+    np.testing.assert_allclose(
+        model.expected_log_prob(Y, mean, cov), model.expected_log_prob(Y, mean, cov, fine), atol=1e-6
+    )
+    for name in ("expected_derivatives", "summed_slopes", "tilted", "tilted_slopes"):
+        ours, theirs = (getattr(model, name)(Y, mean, cov, **more) for more in ({}, {"cubature": fine}))
+        for a, b in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(a[:3], b[:3], atol=1e-5, err_msg=name)
+            assert not a[3].any()
+    np.testing.assert_allclose(model.predictive(mean, cov)[0], model.predictive(mean, cov, fine)[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("likelihood", ["bernoulli", "poisson"])
+def test_learning_leaves_a_variance_that_is_far_off(likelihood):
+    rng = np.random.default_rng(3)
+    x = np.sort(rng.uniform(0.0, 20.0, 60))
+    f = 1.5 * np.sin(x)
+    y = rng.poisson(np.exp(f)) if likelihood == "poisson" else rng.random(60) < 1.0 / (1.0 + np.exp(-f))
+    energies = []
+    for variance in (1e-6, 1.0, 1e5):
+        gp = GaussianProcess(Matern32(variance, 1.0), likelihood, structure="markov").fit(x, y.astype(float))
+        energies.append(gp.learn_hyperparameters().energy)
+    np.testing.assert_allclose(energies, min(energies), atol=0.01)

@@ -36,8 +36,11 @@ class _Solved:
         self.precision = sites.precision
         self.root, self.rows, self.negative = split(sites.precision)
         self.count, self.latents = sites.shift.shape
-        size = self.count * self.latents
-        B = np.einsum("nidm,mdj->nimj", self._rooted(K), self.root).reshape(size, size)
+        if self.latents > 1:  # a direction that no site looks in, as the mean of a softmax's latents, costs nothing
+            seen = self.root.any(axis=(0, 1))
+            self.root = self.root[:, :, seen if seen.any() else slice(1)]
+        self.size = size = self.count * self.root.shape[2]
+        B = self._prior_seen(K)
         B.flat[:: size + 1] += 1.0
         try:
             self.lower = np.asarray(cholesky(B, lower=True, overwrite_a=True))
@@ -49,16 +52,25 @@ class _Solved:
         if self.rows.size:
             self._downdate(K)
 
+    def _prior_seen(self, K: Sequence[Array]) -> Array:
+        """``W'KW``."""
+        B = np.zeros((self.count, self.root.shape[2], self.count, self.root.shape[2]))
+        for i in range(self.root.shape[2]):
+            for j in range(i + 1):
+                for d, k in enumerate(K):
+                    B[:, i, :, j] += self.root[:, d, i, None] * k * self.root[:, d, j]
+                B[:, j, :, i] = B[:, i, :, j].T
+        return B.reshape(self.size, self.size)
+
     def _rooted(self, K: Sequence[Array]) -> Array:
         """``W'K`` for cross-covariances K_d (n, N) of each latent: [row, i, d, n]."""
         return np.stack([self.root[:, d, :, None] * k.T[:, None, :] for d, k in enumerate(K)], axis=2)
 
     def _whitened(self, K: Sequence[Array]) -> Array:
         """``L⁻¹ W'K``, shape (ND, D, n)."""
-        size = self.count * self.latents
-        rooted = self._rooted(K).reshape(size, -1)
+        rooted = self._rooted(K).reshape(self.size, -1)
         half = solve_triangular(self.lower, rooted, lower=True, overwrite_b=True)
-        return np.asarray(half).reshape(size, self.latents, -1)
+        return np.asarray(half).reshape(self.size, self.latents, -1)
 
     def _downdate(self, K: Sequence[Array]) -> None:
         near = self._whitened([k[self.rows] for k in K])
@@ -88,12 +100,11 @@ class _Solved:
         With λ = W z + λ⊥, λ⊥ outside the range of W, it is ``W B⁻¹ z + (I - R₊K) λ⊥``: for sharp sites λ - Λm would be
         the difference of two large numbers.
         """
-        size = self.count * self.latents
         lengths = np.einsum("ndi,ndi->ni", self.root, self.root)
         z = np.einsum("ndi,nd->ni", self.root, shift) / np.where(lengths > 0.0, lengths, 1.0)
-        inside = cho_solve((self.lower, True), z.reshape(size)).reshape(self.count, self.latents)
+        inside = cho_solve((self.lower, True), z.reshape(self.size)).reshape(self.count, -1)
         a = np.einsum("ndi,ni->nd", self.root, inside)
-        short = (lengths == 0.0).any(axis=1)
+        short = (lengths > 0.0).sum(axis=1) < self.latents
         if short.any():
             rest = np.where(short[:, None], shift - np.einsum("ndi,ni->nd", self.root, z), 0.0)
             rest[np.abs(rest) <= 1e-14 * np.abs(shift).max(axis=1, keepdims=True)] = 0.0  # what W z rounds to
@@ -109,18 +120,20 @@ class _Solved:
 
     def _kept(self, K: Sequence[Array], x: Array) -> Array:
         """``(I - R₊K) x`` with the positive part's R₊: what of a pull on the latents the other sites let through."""
-        size = self.count * self.latents
         f = np.stack([k @ x[:, d] for d, k in enumerate(K)], axis=1)
-        z = cho_solve((self.lower, True), np.einsum("ndi,nd->ni", self.root, f).reshape(size))
-        return np.asarray(x - np.einsum("ndi,ni->nd", self.root, z.reshape(self.count, self.latents)))
+        z = cho_solve((self.lower, True), np.einsum("ndi,nd->ni", self.root, f).reshape(self.size))
+        return np.asarray(x - np.einsum("ndi,ni->nd", self.root, z.reshape(self.count, -1)))
 
     def R(self, K: Sequence[Array]) -> Array:
         """``(K + Λ⁻¹)⁻¹`` in full, (D, N, D, N)."""
-        N, D = self.count, self.latents
+        N, D, seen = self.count, self.latents, self.root.shape[2]
         inverse = np.tril(dpotri(self.lower, lower=1)[0])  # B⁻¹, its lower half
         inverse += np.tril(inverse, -1).T
-        R = np.einsum("ndi,nimj->dnmj", self.root, inverse.reshape(N, D, N, D))
-        R = np.einsum("dnmj,mcj->dncm", R, self.root)
+        R = np.zeros((D, N, D, N))
+        for i, j in np.ndindex(seen, seen):
+            part = inverse.reshape(N, seen, N, seen)[:, i, :, j]
+            for d, c in np.ndindex(D, D):
+                R[d, :, c] += self.root[:, d, i, None] * part * self.root[:, c, j]
         if self.turned is not None:
             U = np.zeros((D, N, self.rows.size))
             U[:, self.rows, np.arange(self.rows.size)] = self.negative.T
@@ -230,12 +243,22 @@ class DensePrior:
         a = solved.weights(self._K, sites.shift)
         mean = np.stack([k @ a[:, d] for d, k in enumerate(cross)], axis=1)
         X, Y = solved.factors(cross)
-        cov = -np.einsum("rdn,rcn->ndc", X, X)
+        cov = -_products(X)
         if Y is not None:
-            cov += np.einsum("rdn,rcn->ndc", Y, Y)
+            cov += _products(Y)
         for d, diagonal in enumerate(prior):
             cov[:, d, d] += diagonal
         return mean, cov
+
+
+def _products(X: Array) -> Array:
+    """``X_n'X_n`` of factors (r, D, n): shape (n, D, D)."""
+    _, D, n = X.shape
+    out = np.empty((n, D, D))
+    for d in range(D):
+        for c in range(d + 1):
+            out[:, d, c] = out[:, c, d] = np.einsum("rn,rn->n", X[:, d], X[:, c])
+    return out
 
 
 def draw(mean: Array, cov: Array, n: int, rng: np.random.Generator) -> Array:

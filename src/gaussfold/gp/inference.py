@@ -14,7 +14,7 @@ from gaussfold.progress import Progress
 from gaussfold.types import Sites
 
 if TYPE_CHECKING:
-    from gaussfold.gp.model import GaussianProcess
+    from gaussfold.gp.fitting import Fitting
 
 
 class NotConvergedWarning(UserWarning):
@@ -36,12 +36,12 @@ class FitResult(NamedTuple):
     """The first of them in the order of the data, or -1."""
 
 
-def problem_of(model: GaussianProcess) -> Problem:
+def problem_of(model: Fitting) -> Problem:
     """The model's rule, labels and prior."""
     return Problem(model.recipe, model.Y_, model.prior_.update)
 
 
-def start(model: GaussianProcess, *, chosen: bool) -> None:
+def start(model: Fitting, *, chosen: bool) -> None:
     """Give the model its first sites and their posterior: chosen by the likelihood, or plain ones."""
     precision = model.start_precision
     plain = plain_sites(model.Y_, len(model.covariances), START_PRECISION if precision is None else precision)
@@ -53,7 +53,7 @@ def start(model: GaussianProcess, *, chosen: bool) -> None:
         model.sites_, model.marginals_ = best.sites, best.marginals
 
 
-def _best_start(model: GaussianProcess, plain: Sites) -> Point | None:
+def _best_start(model: Fitting, plain: Sites) -> Point | None:
     """Of the rows' own modes and the plain sites, where there may be several valleys; None where neither will do."""
     floor = START_PRECISION if model.curvature.bends_with_step else 0.0
     sites = mode_sites(model.recipe, model.covariances, model.X_, model.Y_, floor)
@@ -68,14 +68,14 @@ def _best_start(model: GaussianProcess, plain: Sites) -> Point | None:
     return best
 
 
-def iterate(model: GaussianProcess, iterations: int | None) -> FitResult:
+def iterate(model: Fitting, iterations: int | None) -> FitResult:
     """Go on from the model's sites until its energy settles, or for exactly so many plain iterations of (9)."""
     if iterations is not None:
         return _plain(model, iterations)
     return settle(model, model.max_iter, model.tol)
 
 
-def _plain(model: GaussianProcess, iterations: int) -> FitResult:
+def _plain(model: Fitting, iterations: int) -> FitResult:
     history: list[float] = []
     bad = (0, -1)
     with Progress("inference", iterations, 0, model.verbose) as progress:
@@ -92,7 +92,7 @@ def _plain(model: GaussianProcess, iterations: int) -> FitResult:
     return FitResult(len(history), history[-1] if history else model.energy(), False, tuple(history), *bad)
 
 
-def settle(model: GaussianProcess, limit: int, tol: float, *, quiet: bool = False) -> FitResult:
+def settle(model: Fitting, limit: int, tol: float, *, quiet: bool = False) -> FitResult:
     """Checked steps from the model's sites until the energy settles; says so if it does not (unless ``quiet``)."""
     problem = problem_of(model)
     here = model.sites_, model.memory_, model.marginals_
@@ -121,7 +121,7 @@ def settle(model: GaussianProcess, limit: int, tol: float, *, quiet: bool = Fals
     return FitResult(len(history), now.energy, converged, tuple(history), *now.bad)
 
 
-def _warn(model: GaussianProcess, history: list[float], to_come: float, trouble: str) -> None:
+def _warn(model: Fitting, history: list[float], to_come: float, trouble: str) -> None:
     change = abs(history[-1] - history[-2]) if len(history) > 1 else float("inf")
     msg = (
         f"inference has not converged after {len(history)} iterations{trouble}: the energy, now {history[-1]:.6g}, "

@@ -20,7 +20,7 @@ from gaussfold.rules import SiteRecipe
 from gaussfold.types import Array, Sites
 
 if TYPE_CHECKING:
-    from gaussfold.gp.model import GaussianProcess
+    from gaussfold.gp.fitting import Fitting
 
 
 class Anchor(NamedTuple):
@@ -51,14 +51,14 @@ def _joined(parts: list[Points]) -> Points:
 class Online:
     """The state of a stream: what is settled, the window, and the anchor between them."""
 
-    def __init__(self, model: GaussianProcess, window: Points) -> None:
+    def __init__(self, model: Fitting, window: Points) -> None:
         self._model = model
         self._settled: list[Points] = []
         self._window = window
         self._anchor: Anchor | None = None
 
     @classmethod
-    def start(cls, model: GaussianProcess) -> Online:
+    def start(cls, model: Fitting) -> Online:
         """From a fitted model, or from nothing."""
         D = len(model.covariances)
         if not model.is_fitted:

@@ -94,10 +94,13 @@ def suggested(given: Mapping[str, float], X: Array, Y: Array, likelihood: object
 
 
 def _of_labels(given: Mapping[str, float], Y: Array, likelihood: object) -> dict[str, float]:
-    """Variances and noise on the labels' own scale, where that is the latents' scale too."""
+    """Variances and noise on the labels' own scale, where that is the latents' scale too; else variances of one.
+
+    A latent of unit variance is what links are made for: odds, rates and scales within a factor of ten.
+    """
     y = Y[:, 0][~np.isnan(Y[:, 0])]
     if not (isinstance(likelihood, GaussianNoise) or _is_noise(given)):
-        return {}
+        return {name: 1.0 for name in given if name.endswith("variance")}
     spread = float(y.std()) if y.size > 1 and y.std() > 0.0 else 1.0
     variances = {name: spread**2 for name in given if name.endswith("variance")}
     return variances | {name: 0.3 * spread for name in ("likelihood.std", "likelihood.scale") if name in given}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gaussfold.gp.discrete import is_summed, summed_slopes
+from gaussfold.gp.discrete import is_summed
 from gaussfold.gp.priors import Marginals, Slopes
 from gaussfold.linalg.small import applied, inverse, non_positive, symmetrised
 from gaussfold.rules import SiteRecipe, SiteUpdate, energies, site_updates
@@ -140,6 +140,6 @@ def _likelihood_slopes(
     if alpha > 0.0:
         return model.tilted_slopes(Y, mean, cov, alpha, recipe.cubature)
     if is_summed(model, recipe.cubature):
-        return summed_slopes(model, Y, mean, cov, recipe.cubature)
+        return model.summed_slopes(Y, mean, cov, recipe.cubature)
     first, second = model.expected_derivatives(Y, mean, cov)
     return first, 0.5 * second

@@ -17,7 +17,7 @@ from gaussfold.rules import Gaussians, SiteRecipe, likelihood_energy, update_sit
 from gaussfold.types import Array, Sites
 
 if TYPE_CHECKING:
-    from gaussfold.gp.model import GaussianProcess
+    from gaussfold.gp.fitting import Fitting
 
 
 def check_batches(recipe: SiteRecipe) -> None:
@@ -30,9 +30,7 @@ def check_batches(recipe: SiteRecipe) -> None:
         raise ValueError(msg)
 
 
-def fit_in_batches(
-    model: GaussianProcess, prior: SparsePrior, iterations: int
-) -> tuple[Tied, list[float], tuple[int, int]]:
+def fit_in_batches(model: Fitting, prior: SparsePrior, iterations: int) -> tuple[Tied, list[float], tuple[int, int]]:
     """Run so many batches; returns the tied factor, energies (noisy, the last one over all rows), and the bad sites."""
     recipe = model.recipe
     check_batches(recipe)

@@ -28,6 +28,8 @@ from gaussfold.rules.bfgs import QuasiNewtonMemory
 from gaussfold.types import Array, Sites
 
 HALVINGS = 40
+GROWTH = 1.4
+"""Of a step that lowered what it should at once, for the next."""
 SLACK = 1e-11
 """Relative rise that is rounding."""
 CANCELLED = 1e-8
@@ -110,7 +112,7 @@ class Walk:
     def __init__(self, problem: Problem, start: Point, longest: float) -> None:
         self._problem = problem._replace(recipe=_as_computed(problem.recipe))
         self._longest = longest
-        self.now, self.rho = start, longest
+        self.now, self.rho, self._hint = start, longest, longest
         self.is_stuck = False
         self._steps, self._stalled = 0, 0
         self._move = self._fall = self._least = np.inf
@@ -125,8 +127,8 @@ class Walk:
     def _step(self) -> None:
         problem, now = self._problem, self.now
         target = update_sites(problem.recipe, problem.Y, now.marginals, now.sites, now.memory, 1.0)
-        rho = min(self._longest, 2.0 * self.rho) if problem.has_merit else self.rho
-        rises = [np.inf]
+        rho = self._hint if problem.has_merit else self.rho
+        rises, failed = [np.inf], (0.0, np.inf)
         for halving in range(HALVINGS):
             try:
                 trial = self._trial(target, rho)
@@ -134,9 +136,11 @@ class Walk:
                 trial = None
             rise = np.inf if trial is None else trial.merit - now.merit
             if trial is not None and rise <= self._allowed:
+                self._hint = min(self._longest, _lowest(rho, rise, *failed))
                 self._arrive(trial, rho)
                 return
             rises.append(rise / rho)
+            failed = rho, rise
             rho *= 0.5 if halving < 8 else 0.25
         self.is_stuck, self._fall = True, min(rises)
 
@@ -201,6 +205,19 @@ class Walk:
         if self.to_come > tol * size:
             return False
         return self.is_stuck or (self._steps > 1 and (self._problem.has_merit or self._move <= NEAR))
+
+
+def _lowest(rho: float, rise: float, longer: float, rise_longer: float) -> float:
+    """How long the next step should be: where a parabola through this step's trials is lowest; longer if none failed.
+
+    Steps of a walk resemble each other: to try twice the last one each time, and fail, would cost a posterior a step.
+    """
+    if longer == 0.0:
+        return GROWTH * rho
+    bend = (rise_longer / longer - rise / rho) / (longer - rho)
+    slope = rise / rho - bend * rho
+    best = -0.5 * slope / bend if np.isfinite(bend) and bend > 0.0 else rho
+    return float(min(max(best, rho), 0.9 * longer))
 
 
 def _as_computed(recipe: SiteRecipe) -> SiteRecipe:

@@ -140,6 +140,10 @@ class VectorLikelihood(ABC):
         moments = self.conditional_slopes(F)
         return normal.gauss_newton(self.response(Y), moments, moving_cov=self.gaussian_noise)
 
+    def gradient(self, Y: ArrayLike, F: ArrayLike) -> Array:
+        """The first of :meth:`derivatives` alone."""
+        return self.derivatives(Y, F)[0]
+
     # What follows by integration.
 
     def expected_log_prob(self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None) -> Array:
@@ -152,6 +156,20 @@ class VectorLikelihood(ABC):
         """``E ∇ log p`` and ``E ∇² log p``: the derivatives of the expectation in the mean (Bonnet, Price)."""
         first, second = self._average(self.derivatives, Y, mean, cov, cubature)
         return first, second
+
+    def summed_slopes(self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None) -> tuple[Array, Array]:
+        """Derivatives in mean (N, D) and covariance (N, D, D) of ``Σ w log p(m + L x)``, the sum over nodes itself.
+
+        They tend to ``E ∇ log p`` and ``E ∇² log p / 2`` as the nodes become dense (Price), and are the sum's own
+        slopes however few there are.
+        """
+        by_mean, by_cov = np.empty(mean.shape), np.empty(cov.shape)
+        for block in self.blocks(Y, mean, cov, cubature):
+            gradient = self.gradient(block.labels, block.latents)
+            by_mean[block.rows] = np.matmul(block.weights, gradient)
+            by_root = np.swapaxes(gradient, 1, 2) @ (block.weights[:, None] * block.points)
+            by_cov[block.rows] = symmetrised(root_adjoint(block.roots, by_root))
+        return by_mean, by_cov
 
     def expected_gauss_newton(self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None) -> Array:
         """``E G'G``: minus the variational Gauss-Newton Hessian, (43) or (44)."""

@@ -9,9 +9,14 @@ import numpy as np
 import scipy
 
 from gaussfold.checks import whole
+from gaussfold.likelihoods.against_others import AgainstOthers, differences
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.likelihoods.normal import NormalMoments
+from gaussfold.linalg.small import applied, symmetrised
 from gaussfold.types import Array, ArrayLike
+
+POSITIVE = 5
+"""Up to so many classes the nodes for K - 1 differences have positive weights."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +113,66 @@ class Softmax(VectorLikelihood):
         cov = _spread(np.concatenate([p, 1.0 - p.sum(-1, keepdims=True)], axis=-1))[..., :-1, :-1]
         return NormalMoments(p, cov, slope, by_one, bend, by_two)
 
+    # Expectations, over the K - 1 differences that the label leaves unless a cubature rule for K latents is given.
+
+    def expected_log_prob(self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None) -> Array:
+        """``E log p``, shape (N,); 0 where y is missing."""
+        if cubature is not None:
+            return super().expected_log_prob(Y, mean, cov, cubature)
+        view = _Against(Y, mean, cov)
+        return view.kept(view.model.expected_log_prob(*view.differences))
+
+    def expected_derivatives(
+        self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None
+    ) -> tuple[Array, Array]:
+        """``E ∇ log p`` and ``E ∇² log p``."""
+        if cubature is not None:
+            return super().expected_derivatives(Y, mean, cov, cubature)
+        view = _Against(Y, mean, cov)
+        return view.back(*view.model.expected_derivatives(*view.differences))
+
+    def summed_slopes(self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None) -> tuple[Array, Array]:
+        """Derivatives of the sum that :meth:`expected_log_prob` is."""
+        if cubature is not None:
+            return super().summed_slopes(Y, mean, cov, cubature)
+        view = _Against(Y, mean, cov)
+        return view.back(*view.model.summed_slopes(*view.differences))
+
+    def tilted(
+        self, Y: Array, mean: Array, cov: Array, alpha: float = 1.0, cubature: AnyCubature = None
+    ) -> tuple[Array, Array, Array]:
+        """``log E p^α`` with gradient and Hessian in the mean."""
+        if cubature is not None:
+            return super().tilted(Y, mean, cov, alpha, cubature)
+        view = _Against(Y, mean, cov)
+        value, first, second = view.model.tilted(*view.differences, alpha)
+        return view.kept(value), *view.back(first, second)
+
+    def tilted_slopes(
+        self, Y: Array, mean: Array, cov: Array, alpha: float = 1.0, cubature: AnyCubature = None
+    ) -> tuple[Array, Array]:
+        """Derivatives of ``log E p^α`` in mean and covariance."""
+        if cubature is not None:
+            return super().tilted_slopes(Y, mean, cov, alpha, cubature)
+        view = _Against(Y, mean, cov)
+        return view.back(*view.model.tilted_slopes(*view.differences, alpha))
+
+    def log_predictive(
+        self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None, *, alpha: float = 1.0
+    ) -> Array:
+        """``log E p^α``; 0 where y is missing."""
+        if cubature is not None:
+            return super().log_predictive(Y, mean, cov, cubature, alpha=alpha)
+        view = _Against(Y, mean, cov)
+        return view.kept(view.model.log_predictive(*view.differences, alpha=alpha))
+
     def predictive(self, mean: Array, cov: Array, cubature: AnyCubature = None) -> tuple[Array, Array]:
         """Probabilities (N, K) of all classes, the last one too, and the covariance (N, K, K) of their indicators."""
+        if cubature is None and self.latents <= POSITIVE:
+            each = [self.log_predictive(np.full((len(mean), 1), float(k)), mean, cov) for k in range(self.latents)]
+            probability = np.exp(np.stack(each, axis=1))
+            probability /= probability.sum(axis=1, keepdims=True)  # each has its own nodes: 1 but for their error
+            return probability, _spread(probability)
         first, second = super().predictive(mean, cov, cubature)
         fill = np.vstack([np.eye(self.responses), -np.ones(self.responses)])  # the indicators add up to one
         probability = np.concatenate([first, 1.0 - first.sum(axis=1, keepdims=True)], axis=1)
@@ -117,6 +180,26 @@ class Softmax(VectorLikelihood):
 
     def _probabilities(self, F: Array) -> Array:
         return np.asarray(np.exp(F - scipy.special.logsumexp(F, axis=-1, keepdims=True)))
+
+
+class _Against:
+    """Marginals of the latents as those of the differences to the class that was seen, and the way back."""
+
+    def __init__(self, Y: Array, mean: Array, cov: Array) -> None:
+        self._A, self._missing = differences(Y, mean.shape[1]), np.isnan(Y[:, 0])
+        self._turned = np.swapaxes(self._A, 1, 2)
+        self.model = AgainstOthers(mean.shape[1] - 1)
+        self.differences = Y, applied(self._A, mean), symmetrised(self._A @ cov @ self._turned)
+
+    def kept(self, value: Array) -> Array:
+        """Zero where nothing was seen."""
+        return np.where(self._missing, 0.0, value)
+
+    def back(self, first: Array, second: Array) -> tuple[Array, Array]:
+        """``A'x`` and ``A'XA``."""
+        by_mean, by_cov = applied(self._turned, first), self._turned @ second @ self._A
+        by_mean[self._missing], by_cov[self._missing] = 0.0, 0.0
+        return by_mean, by_cov
 
 
 def _hit(Y: Array, classes: int) -> tuple[Array, np.ndarray]:
