@@ -15,6 +15,7 @@ from gaussfold.checks import between, not_negative, places, same_dim, scales
 from gaussfold.checks import whole as whole_number
 from gaussfold.dynamics import Dynamics, Forgetting, moving
 from gaussfold.engine.sparse.cells import FORGETS, WALKS
+from gaussfold.engine.sparse.one_row import RowLoops, row_loops
 from gaussfold.observations import Observations, admit
 from gaussfold.protocols import Belief
 from gaussfold.rows import Rows, sparse_rows
@@ -189,6 +190,63 @@ class DiagonalBelief(ABC):
         self._state.widen(rows.indices)
         rate = self._start_clock(moving(how.dynamics))
         return passes.absorb(self._state, passes.Sparse(rows, data.y, data.weight), program, rate, whole=how.whole)
+
+    # One row at a time, as its entries: for streams that come in dictionaries.
+
+    def row_loops(self, program: Program) -> RowLoops | None:
+        """The loops of :meth:`learn_entries` and :meth:`look_entries`; None where rows go as streams of one only."""
+        if self._state.cells.shape[2] != 1 or self._state.cells.dtype != np.float64:
+            return None
+        passes.check(self._state, program)
+        return row_loops(program, self._state.coupling.form)
+
+    def learn_entries(
+        self,
+        loops: RowLoops,
+        columns: np.ndarray,
+        values: Array,
+        y: float,
+        weight: float,
+        program: Program,
+        rate: float,
+    ) -> tuple[bool, float, float]:
+        """Visit one row by its columns (int64, each once, below ``dim``) and values; ``rate`` is what a tick counts.
+
+        Whether it was good, and mean and variance of x'θ before. If not, nothing has changed:
+        :meth:`absorb_stream` says what is wrong with it. The clock, if any, runs already.
+        """
+        state = self._state
+        if state.alike or state.lazy is not None:
+            state.widen(columns)
+        return loops.learn(
+            state.cells, state.seen, state.clock, state.kind, rate, state.prior, columns, values, y, weight, program,
+            state.coupling.form,
+        )  # fmt: skip
+
+    def look_entries(self, loops: RowLoops, columns: np.ndarray, values: Array) -> tuple[float, float]:
+        """Mean and variance of x'θ of one row, of the same form."""
+        state = self._state
+        if state.alike or state.lazy is not None:
+            state.widen(columns)
+        return loops.look(state.cells, state.seen, state.clock, state.kind, state.prior, columns, values)
+
+    def remember(self, columns: np.ndarray) -> tuple[np.ndarray, ...]:
+        """What :meth:`learn_entries` may write over, for :meth:`put_back`."""
+        state = self._state
+        seen = state.seen[columns] if state.seen.size else state.seen
+        return state.cells[columns], seen, state.clock.copy(), state.log_weights.copy()
+
+    def put_back(self, columns: np.ndarray, remembered: tuple[np.ndarray, ...]) -> None:
+        """Undo what was learned of one row since :meth:`remember`."""
+        state = self._state
+        cells, seen, state.clock[:], state.log_weights[:] = remembered
+        state.cells[columns] = cells
+        if state.seen.size:
+            state.seen[columns] = seen
+
+    def ticks(self, dynamics: Dynamics | None) -> float:
+        """Start the clock of these dynamics, or go on with it; what it counts per learned row."""
+        return self._start_clock(moving(dynamics))
 
     # Copies and arrays.
 

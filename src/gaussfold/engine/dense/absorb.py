@@ -14,13 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import cast
 
 import numpy as np
 from numba import typeof
 from numba.core import types
-from numba.core.dispatcher import Dispatcher
 
+from gaussfold.engine.compilation.entry import entry_point
 from gaussfold.engine.compiled import compiled
 from gaussfold.engine.families import is_label
 from gaussfold.engine.scalar.expectations import log_predictive
@@ -147,10 +146,7 @@ def absorb_row(
 def _entry(program: Program) -> Callable[..., bool]:
     """The machine code of :func:`absorb_checked_row` for programs of these types."""
     matrix, vector = types.Array(types.float64, 2, "C"), types.Array(types.float64, 1, "C")
-    signature = (matrix, vector, matrix, types.float64, typeof(program), matrix)
-    dispatcher = cast(Dispatcher, absorb_checked_row)
-    dispatcher.compile(signature)
-    return dispatcher.overloads[signature].entry_point  # type: ignore[no-any-return]
+    return entry_point(absorb_checked_row, (matrix, vector, matrix, types.float64, typeof(program), matrix))
 
 
 @compiled

@@ -1,0 +1,181 @@
+"""Numbers: Bayesian linear regression for River."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from river import base
+
+from gaussfold import checks, schema
+from gaussfold.beliefs.diagonal.coupling import Coupling
+from gaussfold.estimators.noise import NoiseBelief, scaled
+from gaussfold.estimators.parameters import keep
+from gaussfold.estimators.river import labels, storage
+from gaussfold.estimators.river.features import Example, Named
+from gaussfold.estimators.river.weights import Diagonal, Start, Weights
+from gaussfold.likelihoods import Gaussian
+from gaussfold.types import Array, ArrayLike, Moments
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEARN = "learn"
+GUESS_WORTH = 2.0
+"""Observations that the first guess of the noise, 1, counts for."""
+NOISE = schema.Part("noise", (4,), "double", positive=True)
+
+
+class RiverRegressor(base.MiniBatchRegressor):
+    """Bayesian linear regression without a learning rate, one mean and one variance per feature, for River.
+
+    Features, missing values and labels that are missing are as in `RiverClassifier`. Scale features first
+    (``StandardScaler() | RiverRegressor()``); a target far from 0 is the intercept's, whose prior is wide.
+
+    Parameters
+    ----------
+    prior_std
+        Standard deviation of each weight before any data; where the noise is learned, in units of it.
+    prior_mean
+        Mean of each weight before any data.
+    noise_std
+        Standard deviation of the target given the features, or "learn".
+    rule
+        Which Gaussian stands in for an observation, see `gaussfold.rules`; for this likelihood all agree.
+    coupling
+        "joint" or "marginal", see `gaussfold.beliefs`.
+    forgetting
+        In (0, 1]: weights (and the noise) relax towards their prior by this factor per observation; 1 forgets nothing.
+    fit_intercept
+        Whether to add a constant feature.
+    intercept_std
+        Its standard deviation before any data.
+
+    Examples
+    --------
+    >>> from gaussfold.estimators.river import RiverRegressor
+    >>> model = RiverRegressor(prior_std=3.0)
+    >>> for size, price in [(0.5, 1.1), (1.0, 1.9), (1.5, 3.1), (2.0, 4.0)]:
+    ...     model.learn_one({"size": size}, price)
+    >>> round(model.predict_one({"size": 3.0}), 1)
+    5.1
+    """
+
+    prior_std: float
+    prior_mean: float
+    noise_std: float | str
+    rule: str
+    coupling: str | Coupling
+    forgetting: float
+    fit_intercept: bool
+    intercept_std: float
+
+    def __init__(  # River reads it: see `keep`
+        self,
+        prior_std: float = 1.0,
+        prior_mean: float = 0.0,
+        noise_std: float | str = LEARN,
+        rule: str = "newton",
+        coupling: str | Coupling = "joint",
+        forgetting: float = 1.0,
+        fit_intercept: bool = True,
+        intercept_std: float = 100.0,
+    ) -> None:
+        keep(self, locals())
+        checks.positive("prior_std", prior_std)
+        learn = isinstance(noise_std, str) and noise_std == LEARN
+        std = 1.0 if learn else checks.positive("noise_std", noise_std, remedy="or 'learn'")
+        start = Start.checked(prior_std, prior_mean, fit_intercept, intercept_std, coupling, forgetting)
+        self._weights = Weights(start, Gaussian(std), rule)
+        self._belief: Diagonal = self._weights.blank()
+        self._noise = NoiseBelief.from_guess(1.0, GUESS_WORTH) if learn else None
+
+    def learn_one(self, x: Example, y: object, w: float = 1.0) -> None:
+        """Learn from one example; ``w`` is its weight, a label of None is left out."""
+        label, weight = labels.number(y), labels.weight(w)
+        if label != label or weight == 0.0:
+            return
+        entries = self._weights.quick(x)
+        if entries is not None:
+            good, mean, variance = self._weights.learn_quickly(self._belief, entries, label, weight)
+            if good:
+                self._learn_noise(label - mean, variance, weight)
+                return
+        self._learn([self._weights.columns.named(x)], np.array([label]), np.array([weight]))
+
+    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: ArrayLike | None = None) -> None:
+        """Learn from the rows of a dataframe in order, all or none: the same as one by one."""
+        given, weights = labels.one_each(X, y, w)
+        target = np.array([labels.number(label) for label in given], dtype=float)
+        rows = self._named(X)
+        said = ~np.isnan(target) & (weights > 0.0)
+        self._learn([row for row, keeps in zip(rows, said, strict=True) if keeps], target[said], weights[said])
+
+    def _learn(self, rows: list[Named], target: Array, weights: Array) -> None:
+        if rows:
+            (self._belief,), (before,) = self._weights.learn([self._belief], rows, [target], weights)
+            for residual, variance, w in zip(target - before.mean, before.variance, weights, strict=True):
+                self._learn_noise(float(residual), float(variance), float(w))
+
+    def _learn_noise(self, residual: float, variance: float, w: float) -> None:
+        if self._noise is not None:
+            self._noise = self._noise.learn_one(residual, variance, w, self.forgetting)
+
+    def predict_one(self, x: Example) -> float:
+        """Mean of the target."""
+        entries = self._weights.quick(x)
+        if entries is not None:
+            mean, _ = self._weights.look_quickly(self._belief, entries)
+            if mean - mean == 0.0:
+                return mean
+        return float(self._weights.look(self._belief, [self._weights.columns.named(x)]).mean[0])
+
+    def predict_std_one(self, x: Example) -> float:
+        """Standard deviation of the target, noise and what is not known of the weights; infinite while all is open."""
+        return math.sqrt(self._target([self._weights.columns.named(x)]).variance[0])
+
+    def predict_latent_one(self, x: Example) -> tuple[float, float]:
+        """Mean and standard deviation of x'θ, noise apart."""
+        moments = self._weights.look(self._belief, [self._weights.columns.named(x)])
+        mean, variance = scaled(moments, self._noise)
+        return float(mean[0]), math.sqrt(variance[0])
+
+    def predict_many(self, X: pd.DataFrame) -> pd.Series:
+        """Means of the target for the rows of a dataframe."""
+        import pandas as pd
+
+        rows = self._named(X)
+        means = self._weights.look(self._belief, rows).mean if rows else np.empty(0)
+        return pd.Series(means, index=X.index, dtype=float)
+
+    def _target(self, rows: list[Named]) -> Moments:
+        mean, variance = self._weights.likelihood.predictive(self._weights.look(self._belief, rows))
+        return scaled(Moments(mean, variance), self._noise)
+
+    def _named(self, X: pd.DataFrame) -> list[Named]:
+        return [self._weights.columns.named(x) for x in X.to_dict(orient="records")]
+
+    # Model files: see `gaussfold.store`.
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything numeric that was learned, as plain named arrays."""
+        arrays = storage.state([self._belief])
+        return arrays if self._noise is None else arrays | {"noise": np.array(dataclasses.astuple(self._noise))}
+
+    def store_header(self) -> dict[str, object]:
+        """Parameters and the names of the features, as JSON can hold them."""
+        return storage.header(self, self._weights)
+
+    @classmethod
+    def from_store(cls, header: dict[str, object], arrays: dict[str, np.ndarray]) -> Self:
+        """Rebuild, bit for bit, the model that `state` and `store_header` describe."""
+        self = storage.blank(cls, header)
+        self._weights = storage.named(self._weights, header)
+        (self._belief,) = self._weights.restored(arrays, 1)
+        schema.equal("noise", "noise" in arrays, self._noise is not None, "as noise_std says whether it is learned")
+        if self._noise is not None:
+            schema.check(arrays, (NOISE,))
+            self._noise = NoiseBelief(*arrays["noise"].tolist())
+        return self

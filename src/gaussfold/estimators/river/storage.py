@@ -1,0 +1,60 @@
+"""The River models as arrays and JSON, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from river import base
+
+from gaussfold import registry, schema
+from gaussfold.estimators.river.features import INTERCEPT
+from gaussfold.estimators.river.weights import Diagonal, Weights
+
+Model = TypeVar("Model")
+
+
+def state(beliefs: Sequence[Diagonal]) -> dict[str, np.ndarray]:
+    """The arrays of all beliefs."""
+    return {f"belief{i}.{name}": array for i, belief in enumerate(beliefs) for name, array in belief.state().items()}
+
+
+def header(model: base.Estimator, weights: Weights) -> dict[str, object]:
+    """Parameters and names."""
+    parameters = {name: registry.encode(value) for name, value in model._get_params().items()}
+    return {"parameters": parameters, "names": plain_names(weights.columns.places, "feature")}
+
+
+def plain_names(names: Iterable[Hashable], what: str) -> list[object]:
+    """Names that JSON gives back as they are."""
+    found: list[object] = []
+    for name in names:
+        if not isinstance(name, str | int | float):  # a truth value is an int
+            msg = f"{what} {name!r} is called by a {type(name).__name__}; texts, numbers and truth values can be stored"
+            raise ValueError(msg)  # noqa: TRY004 - one kind of error for what is wrong with a model
+        found.append(name.item() if isinstance(name, np.generic) else name)
+    return found
+
+
+def distinct(name: str, values: object) -> list[Any]:
+    """Names out of a file, each once."""
+    if not isinstance(values, list) or not all(isinstance(value, str | int | float) for value in values):
+        schema.refuse(name, f"{values!r:.60}", "a list of texts, numbers and truth values is needed")
+    schema.equal(name, len(set(values)), len(values), "each of them once")
+    return values
+
+
+def blank(cls: Callable[..., Model], described: Mapping[str, Any]) -> Model:
+    """The model of a file before it had learned."""
+    values = dict(described["parameters"])
+    values["coupling"] = registry.decode(values["coupling"], "coupling")
+    return cls(**values)
+
+
+def named(weights: Weights, described: Mapping[str, Any]) -> Weights:
+    """The same weights, with columns for the names of a file."""
+    names = distinct("names", described["names"])
+    if weights.columns.intercept:
+        schema.equal("names", names[:1], [INTERCEPT], "the intercept, which fit_intercept asks for, comes first")
+    return Weights(weights.start, weights.likelihood, weights.rule, names)
