@@ -218,17 +218,15 @@ class DiagonalBelief(ABC):
         state = self._state
         if state.alike or state.lazy is not None:
             state.widen(columns)
-        return loops.learn(
-            state.cells, state.seen, state.clock, state.kind, rate, state.prior, columns, values, y, weight, program,
-            state.coupling.form,
-        )  # fmt: skip
+        time = state.seen, state.clock, state.kind, rate, state.prior
+        return loops.learn(state.cells, time, columns, values, y, weight, program, state.coupling.form)
 
     def look_entries(self, loops: RowLoops, columns: np.ndarray, values: Array) -> tuple[float, float]:
         """Mean and variance of x'θ of one row, of the same form."""
         state = self._state
         if state.alike or state.lazy is not None:
             state.widen(columns)
-        return loops.look(state.cells, state.seen, state.clock, state.kind, state.prior, columns, values)
+        return loops.look(state.cells, (state.seen, state.clock, state.kind, 0.0, state.prior), columns, values)
 
     def remember(self, columns: np.ndarray) -> tuple[np.ndarray, ...]:
         """What :meth:`learn_entries` may write over, for :meth:`put_back`."""

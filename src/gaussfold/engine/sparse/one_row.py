@@ -14,15 +14,16 @@ from typing import NamedTuple
 import numpy as np
 from numba import typeof
 from numba.core import types
+from numba.core.types.containers import Tuple
 
 from gaussfold.engine.compilation.entry import entry_point
 from gaussfold.engine.compiled import compiled
 from gaussfold.engine.families import Family, is_label
 from gaussfold.engine.programs import is_fast
 from gaussfold.engine.scalar.expectations import log_predictive
-from gaussfold.engine.sparse.absorb import absorb_any, absorb_logit
+from gaussfold.engine.sparse.absorb import Time, absorb_any, absorb_logit
 from gaussfold.engine.sparse.cells import look
-from gaussfold.engine.sparse.visit_any import Form
+from gaussfold.engine.sparse.visit_any import MARGINAL, Form
 from gaussfold.types import Program
 
 LIMITS = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).max)
@@ -39,18 +40,18 @@ def _good(family: Family, data: np.ndarray, y: float, w: float) -> bool:
 
 @compiled
 def learn_logit(
-    cells: np.ndarray, seen: np.ndarray, clock: np.ndarray, kind: int, rate: float, prior: np.ndarray,
-    indices: np.ndarray, data: np.ndarray, y: float, w: float, program: Program, form: Form,  # noqa: ARG001 - one signature for both
+    cells: np.ndarray, time: Time, indices: np.ndarray, data: np.ndarray, y: float, w: float, program: Program,
+    form: Form,
 ) -> tuple[bool, float, float]:  # fmt: skip
     """(whether the row was good, mean and variance of x'θ before it was learned), where the loop in lanes will do."""
-    if not _good(program.family, data, y, w):
+    if form[0] != MARGINAL or not _good(program.family, data, y, w):
         return False, 0.0, 0.0
     marginal = np.empty((2, 1, 1))
     indptr = np.zeros(2, np.int64)
     indptr[1] = indices.size
     log = (np.empty((0, 2, 1)), np.empty(0), np.empty(0, np.uint64))
     failed, _ = absorb_logit(
-        cells, (seen, clock, kind, rate, prior), log, indptr, indices, data, np.full(1, y), np.full(1, w), LIMITS,
+        cells, time, log, indptr, indices, data, np.full(1, y), np.full(1, w), LIMITS,
         indices.size, False, marginal[0], marginal[1],
     )  # fmt: skip
     return failed < 0, marginal[0, 0, 0], marginal[1, 0, 0]
@@ -58,8 +59,8 @@ def learn_logit(
 
 @compiled
 def learn_any(
-    cells: np.ndarray, seen: np.ndarray, clock: np.ndarray, kind: int, rate: float, prior: np.ndarray,
-    indices: np.ndarray, data: np.ndarray, y: float, w: float, program: Program, form: Form,
+    cells: np.ndarray, time: Time, indices: np.ndarray, data: np.ndarray, y: float, w: float, program: Program,
+    form: Form,
 ) -> tuple[bool, float, float]:  # fmt: skip
     """As :func:`learn_logit` for any likelihood, rule, at and coupling."""
     if not _good(program.family, data, y, w):
@@ -69,21 +70,19 @@ def learn_any(
     indptr[1] = indices.size
     log = (np.empty((0, 2, 1)), np.empty(0), np.empty(0, np.uint64))
     failed, _ = absorb_any(
-        cells, (seen, clock, kind, rate, prior), log, indptr, indices, data, np.full(1, y), np.full(1, w), LIMITS,
+        cells, time, log, indptr, indices, data, np.full(1, y), np.full(1, w), LIMITS,
         indices.size, marginal[0], marginal[1], program, form, sites[0], sites[1],
     )  # fmt: skip
     return failed < 0, marginal[0, 0, 0], marginal[1, 0, 0]
 
 
 @compiled
-def look_once(
-    cells: np.ndarray, seen: np.ndarray, clock: np.ndarray, kind: int, prior: np.ndarray, indices: np.ndarray,
-    data: np.ndarray,
-) -> tuple[float, float]:  # fmt: skip
+def look_once(cells: np.ndarray, time: Time, indices: np.ndarray, data: np.ndarray) -> tuple[float, float]:  # fmt: skip
     """Mean and variance of x'θ; not finite where the row is not."""
     marginal = np.empty((2, 1, 1))
     indptr = np.zeros(2, np.int64)
     indptr[1] = indices.size
+    seen, clock, kind, _, prior = time
     look(cells, seen, clock[0], kind, prior, indptr, indices, data, marginal[0], marginal[1])
     return marginal[0, 0, 0], marginal[1, 0, 0]
 
@@ -94,12 +93,9 @@ def two_sides(family: Family, mean: float, variance: float) -> tuple[float, floa
     return math.exp(log_predictive(family, 0.0, mean, variance)), math.exp(log_predictive(family, 1.0, mean, variance))
 
 
-_CELLS, _VECTOR, _PLACES = (
-    types.Array(types.float64, 3, "C"),
-    types.Array(types.float64, 1, "C"),
-    types.Array(types.int64, 1, "C"),
-)
-_STATE = (_CELLS, _VECTOR, _VECTOR, types.int64)
+_CELLS, _VECTOR = types.Array(types.float64, 3, "C"), types.Array(types.float64, 1, "C")
+_TIME = Tuple((_VECTOR, _VECTOR, types.int64, types.float64, _CELLS))
+_ROW = (_CELLS, _TIME, types.Array(types.int64, 1, "C"), _VECTOR)
 
 
 class RowLoops(NamedTuple):
@@ -122,22 +118,13 @@ def row_loops(program: Program, form: Form) -> RowLoops:
     """Compile them, or find them."""
     fast = is_fast(program, form)
     key = (type(program.family), type(program.rule), fast)
-    if key not in _LOOPS:
-        learn = (
-            *_STATE,
-            types.float64,
-            _CELLS,
-            _PLACES,
-            _VECTOR,
-            types.float64,
-            types.float64,
-            typeof(program),
-            typeof(form),
-        )
-        _LOOPS[key] = RowLoops(
+    loops = _LOOPS.get(key)
+    if loops is None:
+        learn = (*_ROW, types.float64, types.float64, typeof(program), typeof(form))
+        loops = _LOOPS[key] = RowLoops(
             entry_point(learn_logit if fast else learn_any, learn),
-            entry_point(look_once, (*_STATE, _CELLS, _PLACES, _VECTOR)),
+            entry_point(look_once, _ROW),
             entry_point(two_sides, (typeof(program.family), types.float64, types.float64)),
             (program, form),
         )
-    return _LOOPS[key]
+    return loops

@@ -10,10 +10,12 @@ import datetime
 import math
 from array import array
 from collections.abc import Hashable, Iterable, Mapping
-from typing import NamedTuple, SupportsFloat, TypeAlias
+from typing import NamedTuple, NoReturn, SupportsFloat, TypeAlias, cast
 
 import numpy as np
 
+from gaussfold.checks import refuse
+from gaussfold.estimators.river.labels import is_missing
 from gaussfold.rows import Rows
 from gaussfold.types import Array
 
@@ -24,8 +26,6 @@ Named: TypeAlias = dict[Hashable, float]
 INTERCEPT = "gaussfold.intercept"
 RECENT = 256
 """So many sets of names are remembered at most."""
-_MISSING = ("NAType", "NaTType")
-"""pandas' words for None, by name: pandas need not be there."""
 _DATES = datetime.date | datetime.time | datetime.timedelta | np.datetime64 | np.timedelta64
 
 
@@ -57,14 +57,14 @@ class Columns:
             if columns is None:
                 return None
         try:
-            values = array("d", (1.0, *x.values()) if self.intercept else tuple(x.values()))  # type: ignore[type-var]
+            values = array("d", cast("tuple[float, ...]", (1.0, *x.values()) if self.intercept else tuple(x.values())))
         except TypeError:
             return None
         return Entries(columns, np.frombuffer(values))
 
     def _find(self, names: tuple[Hashable, ...]) -> np.ndarray | None:
         places = [self.places.get(name, -1) for name in names]
-        if -1 in places or INTERCEPT in names:
+        if -1 in places or (self.intercept and 0 in places):
             return None
         columns = np.array([0, *places] if self.intercept else places, dtype=np.int64)
         if len(self._recent) >= RECENT:
@@ -75,17 +75,16 @@ class Columns:
     def named(self, x: object) -> Named:
         """Features of a row by name: a text is the feature "name=value" of value 1, what is missing is left out."""
         if not isinstance(x, Mapping):
-            msg = f"x={x!r:.80}: a dictionary of features is needed, such as {{'weight': 0.7, 'colour': 'red'}}"
-            raise ValueError(msg)  # noqa: TRY004 - the one kind of error that arguments raise here
+            refuse("x", x, "a dictionary of features", "such as {'weight': 0.7, 'colour': 'red'}")
         found: Named = {INTERCEPT: 1.0} if self.intercept else {}
         for name, value in x.items():
-            if value is None or type(value).__name__ in _MISSING:
+            if is_missing(value):
                 continue
             key, number = (
                 (name, _number(name, value)) if isinstance(value, SupportsFloat) else (_text(name, value), 1.0)
             )
             if not math.isnan(number):
-                if self.intercept and key == INTERCEPT:
+                if self.intercept and self.places.get(key) == 0:
                     msg = f"x[{name!r}]: the name {INTERCEPT!r} is taken by the intercept; call the feature otherwise"
                     raise ValueError(msg)
                 found[key] = found.get(key, 0.0) + number
@@ -133,7 +132,7 @@ def _text(name: Hashable, value: object) -> str:
     return f"{name}={value}"
 
 
-def _refuse_date(name: Hashable, value: object) -> None:
+def _refuse_date(name: Hashable, value: object) -> NoReturn:
     msg = (
         f"x[{name!r}]={value!r}: a date is neither a number nor a category; give what matters of it, such as the "
         "weekday, the month or the days since a start, as numbers or texts of their own"

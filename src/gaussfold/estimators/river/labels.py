@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sized
+from collections.abc import Iterable, Sized
 from numbers import Real
 from typing import TypeAlias
 
@@ -62,15 +62,16 @@ def weight(w: object) -> float:
     return not_negative("w", w, remedy="it is the power of the row's likelihood; 0 leaves the row out")
 
 
-def one_each(X: Sized, y: Sized, w: ArrayLike | None) -> tuple[list[Hashable], Array]:
+def one_each(X: Sized, y: Iterable[object], w: ArrayLike | None) -> tuple[list[object], Array]:
     """Labels and weights of a batch, one for each row."""
-    if len(y) != len(X):
-        msg = f"y has {len(y)} labels but X has {len(X)} rows; there must be one label per row"
+    found = list(y)
+    if len(found) != len(X):
+        msg = f"y has {len(found)} labels but X has {len(X)} rows; there must be one label per row"
         raise ValueError(msg)
     if w is None:
-        return list(y), np.ones(len(X))  # type: ignore[call-overload]  # a Series is iterable
+        return found, np.ones(len(X))
     given = [weight(each) for each in w] if np.ndim(w) else [weight(w)] * len(X)
     if len(given) != len(X):
         msg = f"w has {len(given)} weights but X has {len(X)} rows; one per row, or one for all, is needed"
         raise ValueError(msg)
-    return list(y), np.array(given)  # type: ignore[call-overload]
+    return found, np.array(given)

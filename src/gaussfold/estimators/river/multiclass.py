@@ -107,9 +107,13 @@ class RiverMulticlassClassifier(base.MiniBatchClassifier):
         given, weights = labels.one_each(X, y, w)
         found = [labels.class_label(label) for label in given]
         rows = [self._weights.columns.named(x) for x in X.to_dict(orient="records")]
-        kept = [i for i, label in enumerate(found) if label is not None and weights[i] > 0.0]
+        kept = [
+            (row, label, weight)
+            for row, label, weight in zip(rows, found, weights.tolist(), strict=True)
+            if label is not None and weight > 0.0
+        ]
         if kept:
-            self._learn([rows[i] for i in kept], [found[i] for i in kept], weights[kept])  # type: ignore[misc]
+            self._learn([row for row, _, _ in kept], [label for _, label, _ in kept], np.array([w for *_, w in kept]))
 
     def _learn(self, rows: list[Named], found: list[Label], weights: Array) -> None:
         new = [label for label in dict.fromkeys(found) if label not in self._beliefs]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -9,6 +10,7 @@ import numpy as np
 from river import base
 
 from gaussfold import registry, schema
+from gaussfold.checks import refuse
 from gaussfold.estimators.river.features import INTERCEPT
 from gaussfold.estimators.river.weights import Diagonal, Weights
 
@@ -22,7 +24,8 @@ def state(beliefs: Sequence[Diagonal]) -> dict[str, np.ndarray]:
 
 def header(model: base.Estimator, weights: Weights) -> dict[str, object]:
     """Parameters and names."""
-    parameters = {name: registry.encode(value) for name, value in model._get_params().items()}
+    names = inspect.signature(type(model)).parameters
+    parameters = {name: registry.encode(vars(model)[name]) for name in names}
     return {"parameters": parameters, "names": plain_names(weights.columns.places, "feature")}
 
 
@@ -31,8 +34,7 @@ def plain_names(names: Iterable[Hashable], what: str) -> list[object]:
     found: list[object] = []
     for name in names:
         if not isinstance(name, str | int | float):  # a truth value is an int
-            msg = f"{what} {name!r} is called by a {type(name).__name__}; texts, numbers and truth values can be stored"
-            raise ValueError(msg)  # noqa: TRY004 - one kind of error for what is wrong with a model
+            refuse(what, name, "a text, a number or a truth value", "call it by one to store the model")
         found.append(name.item() if isinstance(name, np.generic) else name)
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -17,8 +18,11 @@ from gaussfold.estimators import mixtures
 from gaussfold.estimators.priors import AUTO, Prior, restore_belief
 from gaussfold.estimators.river.features import Columns, Entries, Example, Named
 from gaussfold.folding import fold, recipe_of
-from gaussfold.protocols import Likelihood
+from gaussfold.likelihoods import Bernoulli, Gaussian
 from gaussfold.types import Array, Moments
+
+if TYPE_CHECKING:
+    from gaussfold.engine.sparse.one_row import RowLoops
 
 Diagonal = DiagonalGaussian | DiagonalMixture
 FIRST_ROOM = 64
@@ -36,8 +40,8 @@ class Start:
 
     @classmethod
     def checked(
-        cls, prior_std: object, prior_mean: object, fit_intercept: object, intercept_std: object, coupling: object,
-        forgetting: object,
+        cls, prior_std: object, prior_mean: object, fit_intercept: object, intercept_std: object,
+        coupling: str | Coupling, forgetting: object,
     ) -> Start:  # fmt: skip
         """Refuse parameters that are no prior."""
         if not (isinstance(prior_std, str) and prior_std == AUTO):
@@ -47,7 +51,7 @@ class Start:
             prior_std,
             checks.number("prior_mean", prior_mean),
             checks.positive("intercept_std", intercept_std) if checks.flag("fit_intercept", fit_intercept) else None,
-            resolve_coupling(coupling),  # type: ignore[arg-type]  # refuses what is none
+            resolve_coupling(coupling),
             checks.between("forgetting", forgetting, 0, 1, "(]", remedy=keeps),
         )
 
@@ -74,9 +78,9 @@ class Weights:
         Of every belief.
     """
 
-    def __init__(self, start: Start, likelihood: Likelihood, rule: str, names: Sequence[object] = ()) -> None:
+    def __init__(self, start: Start, likelihood: Bernoulli | Gaussian, rule: str, names: Sequence[object] = ()) -> None:
         self.start, self.likelihood, self.rule = start, likelihood, rule
-        recipe = recipe_of(likelihood, rule, "posterior")  # type: ignore[arg-type]  # refuses an unknown rule here, not at the first row
+        recipe = recipe_of(likelihood, rule, "posterior")  # refuses an unknown rule here, not at the first row
         if recipe.program is None:
             msg = f"rule={rule!r}: the River adapters need a compiled one; use 'newton', 'vi' or 'ep'"
             raise ValueError(msg)
@@ -164,11 +168,11 @@ class Weights:
 
     def look_quickly(self, belief: Diagonal, entries: Entries) -> tuple[float, float]:
         """Mean and variance of x'θ; not finite where the row is not."""
-        return belief.look_entries(self._loops, entries.columns, entries.values)  # type: ignore[arg-type]  # `quick` asked
+        return belief.look_entries(cast("RowLoops", self._loops), entries.columns, entries.values)
 
     def two_sides(self, mean: float, variance: float) -> tuple[float, float]:
         """Probabilities of the labels 0 and 1."""
-        return self._loops.two_sides(self._program.family, mean, variance)  # type: ignore[union-attr]  # `quick` asked
+        return cast("RowLoops", self._loops).two_sides(self._program.family, mean, variance)
 
     def look(self, belief: Diagonal, rows: Sequence[Named]) -> Moments:
         """Moments of x'θ of every row; features never seen add their prior."""
