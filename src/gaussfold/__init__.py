@@ -11,6 +11,7 @@ TYPE_CHECKING = False  # as typing has it, which takes 3 ms to import
 __version__ = "0.2.0.dev0"
 
 _HOMES = {
+    "Bank": "gaussfold.beliefs",
     "DenseGaussian": "gaussfold.beliefs.dense.belief",
     "DiagonalGaussian": "gaussfold.beliefs.diagonal.belief",
     "DiagonalMixture": "gaussfold.beliefs.diagonal.mixture",
@@ -31,6 +32,7 @@ _HOMES = {
 _MODULES = ("batch", "data", "deep", "dynamics", "gp", "hashing", "likelihoods", "lookback", "metrics", "rules")
 
 __all__ = [
+    "Bank",
     "DenseGaussian",
     "DiagonalGaussian",
     "DiagonalMixture",
@@ -62,6 +64,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from gaussfold import batch, data, deep, dynamics, gp, hashing, likelihoods, lookback, metrics, rules
+    from gaussfold.beliefs.bank.belief import Bank
     from gaussfold.beliefs.dense.belief import DenseGaussian
     from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
     from gaussfold.beliefs.diagonal.mixture import DiagonalMixture

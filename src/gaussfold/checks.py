@@ -179,6 +179,16 @@ def finite_vector(name: str, values: ArrayLike, dim: int) -> Array:
     return vector
 
 
+def variances(name: str, values: ArrayLike, dim: int) -> Array:
+    """Variances that may be zero: one number for all parameters, or one each; returned one each."""
+    array = doubles(name, values, "one number, or one per parameter")
+    if array.shape not in ((), (dim,)):
+        msg = f"{name}: shape {array.shape}; one number or ({dim},), one per parameter, is needed"
+        raise ValueError(msg)
+    _entries(name, np.atleast_1d(array), np.atleast_1d((array >= 0.0) & (array < np.inf)), "finite numbers >= 0")
+    return np.broadcast_to(array, (dim,))
+
+
 def places(name: str, columns: ArrayLike, dim: int) -> np.ndarray:
     """Places among ``dim`` parameters: whole numbers, from the end where negative, or a mask; as counted from 0.
 

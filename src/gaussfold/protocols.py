@@ -120,8 +120,8 @@ class Foldable(Protocol):
         """Natural parameters become factor × their own + (1 - factor) × those of the prior."""
         ...
 
-    def diffuse(self, variance: float) -> None:
-        """Add ``variance`` to every parameter's, independently."""
+    def diffuse(self, variance: float | Array) -> None:
+        """Add ``variance`` to every parameter's, independently; one for all or, where the form allows it, one each."""
         ...
 
     def become(self, other: Self) -> None:

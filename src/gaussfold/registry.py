@@ -41,6 +41,7 @@ HOMES: dict[str, Path] = {
 """Kind -> module and name of its catalogue."""
 
 MODELS: dict[str, str] = {
+    "Bank": "gaussfold.beliefs",
     "DenseGaussian": "gaussfold.beliefs",
     "DiagonalGaussian": "gaussfold.beliefs",
     "DiagonalMixture": "gaussfold.beliefs",

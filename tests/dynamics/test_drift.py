@@ -214,3 +214,28 @@ def test_ticks_are_checked(dynamics, ticks):
         dynamics.tick(belief, ticks)
     for key, value in belief.state().items():
         np.testing.assert_array_equal(value, state[key])
+
+
+def test_a_walk_in_units_of_its_own():
+    units = np.array([0.5, 2.0, 1.3, 0.1])
+    belief, rows = _belief(), _stream(gf.likelihoods.Gaussian(0.7))
+    cov = belief.cov
+    RandomWalk(0.13, units).tick(belief, 2.5)
+    np.testing.assert_allclose(belief.cov, cov + 2.5 * 0.13**2 * np.diag(units**2), rtol=1e-12, atol=1e-14)
+    # the same as steps of one size for features in other units
+    X, y, weight = rows
+    other = gf.DenseGaussian(_belief().mean / units, _belief().cov / np.outer(units, units))
+    belief = _belief()
+    likelihood = gf.likelihoods.Gaussian(0.7)
+    result = gf.fold(belief, likelihood, X, y, sample_weight=weight, dynamics=RandomWalk(0.13, units))
+    wanted = gf.fold(other, likelihood, X * units, y, sample_weight=weight, dynamics=RandomWalk(0.13))
+    np.testing.assert_allclose(result.variance, wanted.variance, rtol=1e-10)
+    np.testing.assert_allclose(belief.mean, other.mean * units, rtol=1e-10)
+    lowrank = gf.LowRankGaussian(np.zeros(D), np.eye(D), np.ones(D))
+    before = lowrank.to_dense().cov
+    RandomWalk(0.13, units).tick(lowrank, 2.5)
+    np.testing.assert_allclose(lowrank.to_dense().cov, before + 2.5 * 0.13**2 * np.diag(units**2), rtol=1e-12)
+    with pytest.raises(ValueError, match=r"scale: entry 1 is 0\.0; finite numbers > 0"):
+        RandomWalk(0.1, np.array([1.0, 0.0]))
+    with pytest.raises(ValueError, match=r"scale: shape \(2,\); \(4,\) is needed"):
+        gf.fold(_belief(), likelihood, X, y, dynamics=RandomWalk(0.1, np.ones(2)))

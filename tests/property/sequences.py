@@ -134,6 +134,7 @@ SETTINGS = {
     "belief lowrank forgets": _belief(_lowrank, Gaussian(0.6), _forgetting),
     "belief diagonal": _belief(lambda d: gf.DiagonalGaussian.isotropic(d, 0.7), Bernoulli(), rule="newton"),
     "belief joint": _belief(_joint, Gaussian(0.6), _forgetting),
+    "belief bank": _belief(lambda d: gf.Bank.walking(_dense(d), (0.0, 0.1)), Bernoulli()),
     "belief mixture": _belief(lambda d: gf.DiagonalMixture.isotropic(d), Bernoulli(), rule="newton"),
 }  # fmt: skip
 

@@ -1,8 +1,9 @@
 """What we know: Gaussians over the parameters, one file or package per shape of covariance.
 
-``dense``, ``diagonal``, ``lowrank`` can be folded into, ``factor`` only read. ``trace`` is what a pass leaves behind,
-``visits`` the rows on their way, ``natural`` the parameters that add. Each is imported on first use: the command line
-needs the diagonal ones, and should not wait for the others. A new one: docs/skeletons/belief.py.
+``dense``, ``diagonal``, ``lowrank`` and a ``bank`` of one of these can be folded into, ``factor`` only read. ``trace``
+is what a pass leaves behind, ``visits`` the rows on their way, ``natural`` the parameters that add. Each is imported on
+first use: the command line needs the diagonal ones, and should not wait for the others. A new one:
+docs/skeletons/belief.py.
 
 What must not be broken: a program is handed on unread; an update happens whole or not at all; any chunking gives the
 same posterior; ``state`` and back is bit for bit. Twins: ``tests/reference/dense.py``, ``diagonal.py``, ``lowrank.py``.
@@ -14,6 +15,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gaussfold.beliefs.bank.belief import Bank
     from gaussfold.beliefs.dense.belief import DenseGaussian
     from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
     from gaussfold.beliefs.diagonal.coupling import Joint, Marginal
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from gaussfold.beliefs.lowrank.belief import LowRankGaussian
 
 __all__ = [
+    "Bank",
     "DenseGaussian",
     "DiagonalGaussian",
     "DiagonalMixture",
@@ -32,6 +35,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Bank": "bank.belief",
     "DenseGaussian": "dense.belief",
     "DiagonalGaussian": "diagonal.belief",
     "DiagonalMixture": "diagonal.mixture",

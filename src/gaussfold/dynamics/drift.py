@@ -7,8 +7,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from gaussfold.checks import between, not_negative, positive, scales
+from gaussfold.checks import between, doubles, finite_vector, not_negative, positive, scales
 from gaussfold.protocols import Belief
+from gaussfold.types import Array
 
 
 @dataclass(frozen=True)
@@ -38,24 +39,39 @@ class Forgetting:
         belief.relax(self.factor ** not_negative("ticks", ticks), self.prior)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RandomWalk:
-    """A random walk of the parameters: P ← P + std² I per tick.
+    """A random walk of the parameters: P ← P + std² diag(scale²) per tick.
 
     Parameters
     ----------
     std
         Standard deviation of one step, > 0.
+    scale
+        What one step is counted in, one unit per parameter (> 0), where parameters differ in their size; None: all
+        take steps of the same size. Not for diagonal beliefs, whose features share a clock.
     """
 
     std: float
+    scale: Array | None = None
 
     def __post_init__(self) -> None:
         scales("drift_std", np.asarray(positive("drift_std", self.std, remedy="leave it out for no drift")))
+        if self.scale is not None:
+            units = doubles("scale", self.scale, "one per parameter")
+            scales("scale", units)
+            object.__setattr__(self, "scale", units)
+
+    def variance(self, dim: int) -> Array:
+        """What one tick adds to the variance of each of ``dim`` parameters."""
+        units = np.ones(dim) if self.scale is None else finite_vector("scale", self.scale, dim)
+        return self.std**2 * units**2
 
     def tick(self, belief: Belief, ticks: float = 1.0) -> None:
         """Let ``ticks`` units of time pass (fractions allowed)."""
-        belief.diffuse(self.std**2 * not_negative("ticks", ticks))
+        not_negative("ticks", ticks)
+        step = self.std**2 if self.scale is None else self.variance(belief.dim)
+        belief.diffuse(step * ticks)
 
 
 Dynamics: TypeAlias = Forgetting | RandomWalk

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from gaussfold.engine.families import can_marginalise, is_log_concave, runs_in_lanes
+from gaussfold.engine.families import can_marginalise, has_soft_labels, is_log_concave, runs_in_lanes
 from gaussfold.engine.rules import finds_mode
 from gaussfold.engine.scalar.sites import EXTRAGRADIENT_PRINTED, POSTERIOR
 from gaussfold.engine.sparse.logit_scores import logit_scores
@@ -90,4 +90,29 @@ def mix_rows(
     """Mean, variance and score of the mixture before each row, shape (3, n); ``log_weights`` become those after."""
     mixed = np.empty((3, y.size))
     mix(program.family, y, weight, log_weights, means, variances, scores, mixed[0], mixed[1], mixed[2])
+    return mixed
+
+
+def mixed_scores(
+    program: Program,
+    y: np.ndarray,
+    log_weights: np.ndarray,
+    means: np.ndarray,
+    variances: np.ndarray,
+    scores: np.ndarray,
+) -> np.ndarray:
+    """Log predictive probability of every row under a mixture, from its parts' (n×K) and their weights before it (n×K).
+
+    Of a soft label it is the cross-entropy of the averaged probability, by averaging each side.
+    """
+    with np.errstate(invalid="ignore"):  # rows without a label have no score
+        mixed = np.asarray(np.logaddexp.reduce(log_weights + scores, axis=1))
+    soft = (y > 0.0) & (y < 1.0) if has_soft_labels(program.family) else np.zeros(y.size, bool)
+    if soft.any():
+        sides = []
+        for side in (0.0, 1.0):
+            found = np.empty((int(soft.sum()), scores.shape[1]))
+            score_rows(program, np.full(len(found), side), means[soft], variances[soft], found)
+            sides.append(np.logaddexp.reduce(log_weights[soft] + found, axis=1))
+        mixed[soft] = (1.0 - y[soft]) * sides[0] + y[soft] * sides[1]
     return mixed

@@ -194,12 +194,12 @@ class DenseGaussian:
             )
         )
 
-    def diffuse(self, variance: float) -> None:
-        """P ← P + variance·I, on the square root: a QR of [F, √variance I]."""
-        checks.not_negative("variance", variance)
-        if variance == 0.0:
+    def diffuse(self, variance: float | Array) -> None:
+        """P ← P + Q, Q diagonal with ``variance``, on the square root: a QR of [F, √Q]."""
+        steps = checks.variances("variance", variance, self.dim)
+        if not steps.any():
             return
-        wide = np.hstack([self._factor, math.sqrt(variance) * np.eye(self.dim)])
+        wide = np.hstack([self._factor, np.diag(np.sqrt(steps))])
         self._factor = triangularise(wide)
 
     def absorb(self, x: Array, precision: float, shift: float) -> None:
@@ -244,7 +244,7 @@ class DenseGaussian:
             now, towards = (passes.Known(each.mean, each.natural()[0]) for each in (self, prior))
             after = passes.forgetting_pass(now, towards, drift.factor, visits)
         else:
-            after = passes.walking_pass(self._mean, self.cov, drift.std**2, visits)
+            after = passes.walking_pass(self._mean, self.cov, drift.variance(self.dim), visits)
         if data.learned.any():  # else nothing changes, to the last bit
             self._mean, self._factor = after
         return trace

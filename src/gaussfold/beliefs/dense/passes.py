@@ -195,8 +195,8 @@ def forgetting_pass(belief: Known, prior: Known, forgetting: float, visits: Visi
     return prior.mean + factor @ (factor.T @ shift), factor
 
 
-def walking_pass(mean: Array, cov: Array, step_variance: float, visits: Visits) -> tuple[Array, Array]:
-    """Absorb all rows, adding ``step_variance`` to every parameter before each learned one."""
+def walking_pass(mean: Array, cov: Array, step_variance: Array, visits: Visits) -> tuple[Array, Array]:
+    """Absorb all rows, adding ``step_variance`` (one per parameter) to the variances before each learned one."""
     (X, y, weight), trace = visits.data, visits.trace
     mean = mean.copy()
     cov = np.ascontiguousarray(cov)

@@ -24,6 +24,7 @@ from gaussfold.types import Array, ArrayLike, Moments, Program
 
 ALL = 745.0
 """On the clock of forgetting: e^-745 is the smallest number, so nothing is left of what was learned before."""
+ONE_CLOCK = "RandomWalk(scale=...): features of a diagonal belief share a clock, and walk alike; leave scale=None"
 
 
 class DiagonalBelief(ABC):
@@ -144,8 +145,10 @@ class DiagonalBelief(ABC):
             self._state.keep_time(FORGETS, self._cells_of(prior))
             self._state.clock[0] += min(-math.log(factor), ALL) if factor > 0.0 else ALL
 
-    def diffuse(self, variance: float) -> None:
-        """V ← v + variance: noted on the clock, applied when a feature is next seen."""
+    def diffuse(self, variance: float | Array) -> None:
+        """V ← v + variance (one for all): noted on the clock, applied when a feature is next seen."""
+        if np.ndim(variance):
+            raise ValueError(ONE_CLOCK)
         if not_negative("variance", variance) != 0.0:
             self._state.keep_time(WALKS, self._state.prior)
             self._state.clock[0] += variance
@@ -157,6 +160,8 @@ class DiagonalBelief(ABC):
         if isinstance(dynamics, Forgetting):
             self._state.keep_time(FORGETS, self._cells_of(dynamics.prior))
             return -math.log(dynamics.factor)
+        if dynamics.scale is not None:
+            raise ValueError(ONE_CLOCK)
         self._state.keep_time(WALKS, self._state.prior)
         return dynamics.std**2
 

@@ -284,10 +284,11 @@ class LowRankGaussian:
         if checks.between("factor", factor, 0, 1) != 1.0:
             moves.relax(self._state, factor, prior.mean, prior.precision())
 
-    def diffuse(self, variance: float) -> None:
-        """P ← P + variance·I, which keeps the form: exact."""
-        if checks.not_negative("variance", variance) != 0.0:
-            moves.diffuse(self._state, variance)
+    def diffuse(self, variance: float | Array) -> None:
+        """P ← P + Q, Q diagonal with ``variance``, which keeps the form: exact."""
+        steps = checks.variances("variance", variance, self.dim)
+        if steps.any():
+            moves.diffuse(self._state, steps)
 
     def absorb(self, x: Array, precision: float, shift: float) -> None:
         """Multiply by one site exp(shift·f - ½·precision·f²), f = x'θ."""

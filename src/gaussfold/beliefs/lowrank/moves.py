@@ -62,13 +62,13 @@ def relax(state: State, factor: float, prior_mean: Array, prior: Precision) -> N
         state.project(waiting, np.ones(len(waiting)))
 
 
-def diffuse(state: State, variance: float) -> None:
-    """P + qI = D - AA' with D = Ψ⁻¹ + q and A = Ψ⁻¹WM^(-1/2); its inverse is D⁻¹ + D⁻¹A(I - A'D⁻¹A)⁻¹A'D⁻¹."""
+def diffuse(state: State, variance: Array) -> None:
+    """P + Q = D - AA', Q diagonal, D = Ψ⁻¹ + Q and A = Ψ⁻¹WM^(-1/2); its inverse is D⁻¹ + D⁻¹A(I - A'D⁻¹A)⁻¹A'D⁻¹."""
     state.flush()
     p = state.rank
     values, vectors = eigh(np.eye(p) + state.gram)
     half = vectors / np.sqrt(values)  # M^(-1/2) up to a rotation
-    fresh = state.psi / (1.0 + variance * state.psi)
+    fresh = state.psi / (1.0 + variance.astype(state.psi.dtype) * state.psi)
     ratio = fresh / state.psi
     inner = np.eye(p) - half.T @ gram(state.W, state.psi / ratio) @ half
     spread, turn = eigh(inner)

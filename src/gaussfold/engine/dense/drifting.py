@@ -137,7 +137,7 @@ def absorb_rows_forgetting(
 def absorb_rows_walking(
     mean: np.ndarray,
     cov: np.ndarray,
-    step_variance: float,
+    step_variance: np.ndarray,
     rows: np.ndarray,
     y: np.ndarray,
     w: np.ndarray,
@@ -148,13 +148,16 @@ def absorb_rows_walking(
     site_precision: np.ndarray,
     site_shift: np.ndarray,
 ) -> int:
-    """As ``absorb.absorb_rows`` with P ← P + q²I before each learned row: the Kalman filter of a random walk."""
+    """As ``absorb.absorb_rows`` with P ← P + Q before each learned row: the Kalman filter of a random walk.
+
+    Q is diagonal, ``step_variance`` its entries.
+    """
     n, d = rows.shape
     u = np.empty(d)
     for i in range(n):
         if _teaches(y[i], w[i]):
             for r in range(d):
-                cov[r, r] += step_variance
+                cov[r, r] += step_variance[r]
         m0 = 0.0
         variance = 0.0
         for r in range(d):

@@ -1,0 +1,56 @@
+"""Weights of members that predict the same rows, by what they predicted, so that a change of the best costs little.
+
+Fixed share (Herbster and Warmuth, "Tracking the best expert"): after each row the weights are those of Bayes' rule, of
+which a share s is taken away and handed out anew by the prior weights π. A member that was useless for long can so lead
+again after log(1/(s π)) nats. Which s is right depends on how often the best member changes: several run side by side,
+weighed by Bayes' rule themselves, with the smallest of them as the share that is handed out between them.
+Reference twin: ``tests/reference/bank.py``.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gaussfold.engine.compiled import compiled
+
+
+@compiled
+def follow_rows(
+    table: np.ndarray, prior: np.ndarray, shares: np.ndarray, scores: np.ndarray, w: np.ndarray, before: np.ndarray
+) -> None:
+    """Go through the rows: member k's weight before row i to ``before[i, k]``, then the new weights into ``table``.
+
+    ``table[a, k]`` is the weight of share a and member k, all of them adding up to 1. Rows of weight 0 or without a
+    score change nothing, to the last bit; nor do rows that no member explains (a score of minus infinity).
+    """
+    n, members = scores.shape
+    among = shares.min()
+    gain = np.empty(members)
+    for i in range(n):
+        for k in range(members):
+            total = 0.0
+            for a in range(shares.size):
+                total += table[a, k]
+            before[i, k] = total
+        top = -math.inf
+        for k in range(members):
+            top = max(top, scores[i, k])
+        if w[i] == 0.0 or not abs(top) < math.inf:
+            continue
+        for k in range(members):
+            gain[k] = math.exp(w[i] * (scores[i, k] - top))
+        evidence = 0.0
+        for a in range(shares.size):
+            for k in range(members):
+                table[a, k] *= gain[k]
+                evidence += table[a, k]
+        for a in range(shares.size):
+            kept = 0.0
+            for k in range(members):
+                table[a, k] /= evidence
+                kept += table[a, k]
+            for k in range(members):
+                table[a, k] = (1.0 - shares[a]) * table[a, k] + shares[a] * kept * prior[k]
+                table[a, k] = (1.0 - among) * table[a, k] + among * prior[k] / shares.size
