@@ -255,7 +255,7 @@ class Bank:
         """An independent copy (dynamics, which never change, are shared)."""
         twin = type(self).__new__(type(self))
         vars(twin).update(vars(self))
-        twin._members, twin._dynamics = [member.copy() for member in self._members], list(self._dynamics)
+        vars(twin).update(_members=[member.copy() for member in self._members], _dynamics=list(self._dynamics))
         return twin
 
     def become(self, other: Bank) -> None:
