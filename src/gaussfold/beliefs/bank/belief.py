@@ -162,13 +162,15 @@ class Bank:
 
     # Learning.
 
-    def absorb(self, x: Array, precision: float, shift: float) -> None:  # noqa: ARG002 - see the protocol
+    def absorb(self, x: Array, precision: float, shift: float) -> None:
         """Refuse: members are weighed by what they predicted, which one site for all of them does not tell."""
+        del x, precision, shift
         msg = "belief: a Bank takes the built-in likelihoods only; fold your own into one of its members"
         raise ValueError(msg)
 
-    def absorb_row(self, row: Array, y: float, program: Program) -> Trace | None:  # noqa: ARG002 - see the protocol
+    def absorb_row(self, row: Array, y: float, program: Program) -> Trace | None:
         """None: a row has nothing quicker than a stream of one."""
+        del row, y, program
         return None
 
     def absorb_stream(self, data: Observations, program: Program, how: Pass = ONCE) -> Trace:
@@ -197,16 +199,19 @@ class Bank:
         self, members: Sequence[Belief], data: Observations, program: Program, block_size: int | None
     ) -> list[Trace]:
         """Let every member learn; the first row that one of them fails at is the one that failed."""
-        traces, failed = [], []
-        for member, moves in zip(members, self._dynamics, strict=True):
+
+        def run(member: Belief, moves: Dynamics | None) -> Trace | int:
             try:
-                ticks = moves if self._per_row else None
-                traces.append(member.absorb_stream(data, program, Pass(ticks, block_size=block_size)))
+                return member.absorb_stream(data, program, Pass(moves, block_size=block_size))
             except RowError as error:
-                failed.append(error.row)
+                return error.row
+
+        dynamics = self._dynamics if self._per_row else [None] * len(members)
+        results = [run(member, moves) for member, moves in zip(members, dynamics, strict=True)]
+        failed = [row for row in results if isinstance(row, int)]
         if failed:
             raise RowError(min(failed))
-        return traces
+        return [trace for trace in results if isinstance(trace, Trace)]
 
     def weigh_again(self, trace: BankTrace, scores: Array, weight: Array) -> Array:
         """Weigh the members of the last pass by other scores (n, K), where the likelihood has an unknown scale.

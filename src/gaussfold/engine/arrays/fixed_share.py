@@ -17,6 +17,31 @@ from gaussfold.engine.compiled import compiled
 
 
 @compiled
+def _believe(table: np.ndarray, gain: np.ndarray) -> None:
+    """Bayes' rule for all shares and members together."""
+    evidence = 0.0
+    for a in range(table.shape[0]):
+        for k in range(gain.size):
+            table[a, k] *= gain[k]
+            evidence += table[a, k]
+    for a in range(table.shape[0]):
+        for k in range(gain.size):
+            table[a, k] /= evidence
+
+
+@compiled
+def _hand_out(table: np.ndarray, prior: np.ndarray, shares: np.ndarray, among: float) -> None:
+    """Each share among the members, by the prior weights; then the smallest among the shares, alike."""
+    for a in range(shares.size):
+        kept = 0.0
+        for k in range(prior.size):
+            kept += table[a, k]
+        for k in range(prior.size):
+            table[a, k] = (1.0 - shares[a]) * table[a, k] + shares[a] * kept * prior[k]
+            table[a, k] = (1.0 - among) * table[a, k] + among * prior[k] / shares.size
+
+
+@compiled
 def follow_rows(
     table: np.ndarray, prior: np.ndarray, shares: np.ndarray, scores: np.ndarray, w: np.ndarray, before: np.ndarray
 ) -> None:
@@ -25,32 +50,17 @@ def follow_rows(
     ``table[a, k]`` is the weight of share a and member k, all of them adding up to 1. Rows of weight 0 or without a
     score change nothing, to the last bit; nor do rows that no member explains (a score of minus infinity).
     """
-    n, members = scores.shape
-    among = shares.min()
-    gain = np.empty(members)
-    for i in range(n):
-        for k in range(members):
-            total = 0.0
-            for a in range(shares.size):
-                total += table[a, k]
-            before[i, k] = total
+    gain = np.empty(prior.size)
+    for i in range(w.size):
         top = -math.inf
-        for k in range(members):
+        for k in range(prior.size):
+            before[i, k] = 0.0
+            for a in range(shares.size):
+                before[i, k] += table[a, k]
             top = max(top, scores[i, k])
         if w[i] == 0.0 or not abs(top) < math.inf:
             continue
-        for k in range(members):
+        for k in range(prior.size):
             gain[k] = math.exp(w[i] * (scores[i, k] - top))
-        evidence = 0.0
-        for a in range(shares.size):
-            for k in range(members):
-                table[a, k] *= gain[k]
-                evidence += table[a, k]
-        for a in range(shares.size):
-            kept = 0.0
-            for k in range(members):
-                table[a, k] /= evidence
-                kept += table[a, k]
-            for k in range(members):
-                table[a, k] = (1.0 - shares[a]) * table[a, k] + shares[a] * kept * prior[k]
-                table[a, k] = (1.0 - among) * table[a, k] + among * prior[k] / shares.size
+        _believe(table, gain)
+        _hand_out(table, prior, shares, shares.min())
