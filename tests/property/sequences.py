@@ -23,6 +23,7 @@ import gaussfold as gf
 from gaussfold.dynamics import Forgetting, RandomWalk
 from gaussfold.likelihoods import Bernoulli, Gaussian, Poisson
 
+MIXTURES = (gf.DiagonalMixture, gf.Bank)
 CLOSE = 1e-6
 """In posterior standard deviations: how far rounding may take two ways of learning the same apart."""
 
@@ -123,6 +124,8 @@ SETTINGS = {
     "diagonal forgets": _estimator(C, "binary", covariance="diagonal", forgetting=0.97),
     "three classes": _estimator(C, "classes", prior_std=0.7),
     "regressor": _estimator(R, "real", noise_std=0.6),
+    "finds its drift": _estimator(C, "binary", prior_std=0.7, drift_std="auto"),
+    "noise and pace": _estimator(R, "real", noise_std="learn", forgetting="auto"),
     "noise learned": _estimator(R, "real", noise_std="learn", forgetting=0.97),
     "regressor lowrank": _estimator(R, "real", covariance="lowrank", rank=2, drift_std=0.1),
     "poisson": _estimator(P, "count", prior_std=0.7),
@@ -297,7 +300,7 @@ class Walk:
     def combine(self) -> None:
         """A belief put together from its prior and itself is itself, where that is exact."""
         model = self.model
-        if not isinstance(model, Folded) or model.dynamics is not None or isinstance(model.belief, gf.DiagonalMixture):
+        if not isinstance(model, Folded) or model.dynamics is not None or isinstance(model.belief, MIXTURES):
             return
         again = type(model.belief).combine(model.prior, [model.belief])
         scale = np.sqrt(model.belief.variance())

@@ -105,11 +105,11 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):
         coupling: str | Coupling = "marginal",
         prior_std: ArrayLike = 1.0,
         prior_mean: ArrayLike = 0.0,
-        forgetting: float = 1.0,
+        forgetting: float | str = 1.0,
         fit_intercept: bool = True,
         random_state: RandomState = None,
         intercept_std: float | None = None,
-        drift_std: float = 0.0,
+        drift_std: float | str = 0.0,
         tick: str = "observation",
         expectation: Expectation = "quadrature",
         block_size: int | None = None,
@@ -210,7 +210,7 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):
         if len(folded.results) == 1:
             return folded.log_predictive()
         rows = folded.learned
-        latent = [Moments(result.mean[rows], result.variance[rows]) for result in folded.results]
+        latent = [mixtures.met(result, rows) for result in folded.results]
         own = np.argmax(np.stack(folded.targets, axis=1)[rows], axis=1)
         return np.take_along_axis(self._normalised(latent), own[:, None], axis=1)[:, 0]
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import logsumexp
 
+from gaussfold.beliefs.bank.belief import Bank, BankTrace
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.beliefs.diagonal.state import mix_moments
 from gaussfold.estimators.priors import AnyBelief
 from gaussfold.protocols import Likelihood
+from gaussfold.trace import Trace
 from gaussfold.types import Array, ArrayLike, Moments
 
 
@@ -21,7 +23,7 @@ class MixedMoments(Moments):
 
 def marginal(belief: AnyBelief, design: ArrayLike) -> Moments:
     """Moments of x'θ for every row; of a mixture with its components."""
-    if not isinstance(belief, DiagonalMixture):
+    if not isinstance(belief, DiagonalMixture | Bank):
         return belief.marginal(design)
     return mixed(belief.marginals(design), belief.log_weights)
 
@@ -30,6 +32,17 @@ def mixed(components: Moments, log_weights: Array) -> MixedMoments:
     """Moments of a mixture from those of its components."""
     result = MixedMoments(*_average(components, log_weights))
     result.components, result.log_weights = components, log_weights
+    return result
+
+
+def met(trace: Trace, rows: np.ndarray) -> Moments:
+    """Moments of x'θ as a pass met them, at some rows; of a bank with its members and their weights at each row."""
+    if not isinstance(trace, BankTrace):
+        return Moments(trace.mean[rows], trace.variance[rows])
+    result = MixedMoments(trace.mean[rows], trace.variance[rows])
+    parts = [(part.mean[rows], part.variance[rows]) for part in trace.members]
+    result.components = Moments(*(np.stack(column, axis=1) for column in zip(*parts, strict=True)))
+    result.log_weights = np.log(trace.weights[rows])
     return result
 
 

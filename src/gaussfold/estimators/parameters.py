@@ -39,9 +39,10 @@ class StreamingParameters:
         priors from 1/16 to 8 side by side, mixed by how well they predict.
     prior_mean : float or array of shape (n_features,), default=0.0
         Mean of each weight before any data. A single number is the intercept's mean too.
-    forgetting : float, default=1.0
+    forgetting : float or "auto", default=1.0
         In (0, 1]. Before each learned row the belief relaxes towards the prior by this factor; 0.999
-        remembers about 1000 rows. It never becomes wider than the prior.
+        remembers about 1000 rows. It never becomes wider than the prior. "auto": seven factors from 1 to 0.9 side by
+        side, as for ``drift_std``.
     fit_intercept : bool, default=True
         Whether to add a constant feature; its weight is the last one of ``posterior_``.
     random_state : int, RandomState, Generator or None, default=None
@@ -49,9 +50,11 @@ class StreamingParameters:
     intercept_std : float, default=None
         Standard deviation of the intercept before any data. None: ``prior_std`` if that is one number,
         else 1. A large number (300) lets the data alone decide.
-    drift_std : float, default=0.0
+    drift_std : float or "auto", default=0.0
         The alternative to forgetting: before each learned row every weight takes a random step of this
-        standard deviation.
+        standard deviation. "auto": seven beliefs side by side (`gaussfold.Bank`), which drift by 0, 0.003, 0.01 ... 1,
+        mixed by how well they predict, so that a change of pace costs a few nats; at seven times the cost of a drift
+        that is given. The weights should be of the order of one: scale the features.
     tick : {"observation", "clock"}, default="observation"
         Whether forgetting or drift set in before each learned row, or only when `forget` is called.
     block_size : int, default=None
@@ -87,11 +90,11 @@ class StreamingParameters:
     coupling: str | Coupling
     prior_std: ArrayLike
     prior_mean: ArrayLike
-    forgetting: float
+    forgetting: float | str
     fit_intercept: bool
     random_state: RandomState
     intercept_std: float | None
-    drift_std: float
+    drift_std: float | str
     tick: str
     block_size: int | None
     second_look: int

@@ -8,16 +8,18 @@ from typing import TypeAlias
 
 import numpy as np
 
+from gaussfold.beliefs.bank.belief import Bank
 from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
+from gaussfold.beliefs.restoring import restore_single
 from gaussfold.checks import whole
 from gaussfold.schema import equal
 from gaussfold.types import Array, ArrayLike
 
-AnyBelief: TypeAlias = DenseGaussian | LowRankGaussian | DiagonalGaussian | DiagonalMixture
+AnyBelief: TypeAlias = DenseGaussian | LowRankGaussian | DiagonalGaussian | DiagonalMixture | Bank
 """What an estimator may hold."""
 AUTO = "auto"
 SHAPES = ("full", "lowrank", "diagonal")
@@ -50,14 +52,17 @@ class Prior:
     block_size: int | None = None
     """Rows per projection of a low-rank belief."""
 
-    def check_kind(self, beliefs: Sequence[AnyBelief]) -> None:
-        """Refuse beliefs, of a model file, that do not have this form."""
+    def check_kind(self, beliefs: Sequence[AnyBelief], *, banks: bool) -> None:
+        """Refuse beliefs, of a model file, that do not have this form; or, if so, are not banks of such."""
         spread = DiagonalMixture if isinstance(self.std, str) else DiagonalGaussian
         needed = {"full": DenseGaussian, "lowrank": LowRankGaussian, "diagonal": spread}[self.covariance]
         for belief in beliefs:
-            equal("belief", type(belief).__name__, needed.__name__, f"as covariance={self.covariance!r} says")
+            equal("belief", isinstance(belief, Bank), banks, "as 'auto' for drift_std or forgetting says")
+        members = [each for belief in beliefs for each in (belief.members if isinstance(belief, Bank) else [belief])]
+        for member in members:
+            equal("belief", type(member).__name__, needed.__name__, f"as covariance={self.covariance!r} says")
 
-    def belief(self) -> AnyBelief:
+    def belief(self) -> DenseGaussian | LowRankGaussian | DiagonalGaussian | DiagonalMixture:
         """A new belief that has seen nothing."""
         if self.covariance == "full":
             return DenseGaussian.independent(self._means(), self._stds(self.std))
@@ -99,13 +104,7 @@ def lowrank_block(rank: int, block_size: int | None) -> int:
 
 def restore_belief(state: dict[str, np.ndarray]) -> AnyBelief:
     """The belief whose ``state`` this is; its shape is told by the names of its arrays."""
-    if "W" in state:
-        return LowRankGaussian.from_state(state)
-    if "cells" not in state:
-        return DenseGaussian.from_state(state)
-    if state["log_weights"].size > 1:
-        return DiagonalMixture.from_state(state)
-    return DiagonalGaussian.from_state(state)
+    return Bank.from_state(state) if "shares" in state else restore_single(state)
 
 
 def _each(value: ArrayLike, dim: int) -> Array:

@@ -9,9 +9,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from gaussfold import checks
+from gaussfold.beliefs.bank.belief import Bank
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.estimators import mixtures, noise, settings, validation
+from gaussfold.estimators.noise_bank import NoiseBank
 from gaussfold.estimators.parameters import RandomState, StreamingParameters
 from gaussfold.estimators.priors import AnyBelief
 from gaussfold.rows import Block, Rows
@@ -25,7 +27,7 @@ class Readout(StreamingParameters, BaseEstimator):
     """One over the weights, or one per class; none before the first call that learns."""
     _loss: tuple[float, float]
     """Sum of -log p(y) and of the weights, over the rows learned."""
-    _noise: noise.NoiseBelief | None = None
+    _noise: noise.NoiseBelief | NoiseBank | None = None
     """Where the noise level is learned: then beliefs are in units of it."""
     _rng: np.random.Generator
     n_features_in_: int
@@ -128,17 +130,33 @@ class Readout(StreamingParameters, BaseEstimator):
     def _latent(self, X: ArrayLike) -> list[Moments]:
         """Mean and variance of x'θ for every row, per belief."""
         design = self._design(X)
-        return [noise.scaled(mixtures.marginal(belief, design), self._noise) for belief in self._beliefs]
+        found = [mixtures.marginal(belief, design) for belief in self._beliefs]
+        if isinstance(self._noise, NoiseBank):
+            return [self._noise.scaled(moments) for moments in found if isinstance(moments, mixtures.MixedMoments)]
+        return [noise.scaled(moments, self._noise) for moments in found]
 
     def _draws(self, n_samples: int, rng: np.random.Generator) -> list[Array]:
+        if isinstance(self._noise, NoiseBank):
+            return [self._noise.sample(self._bank(), n_samples, rng)]
         draws = [belief.sample(n_samples, rng) for belief in self._beliefs]
         return draws if self._noise is None else [self._noise.spread(draws[0], self._beliefs[0].mean, rng)]
+
+    def _bank(self) -> Bank:
+        """Of an estimator of one output whose drift finds itself."""
+        (bank,) = self._beliefs
+        if not isinstance(bank, Bank):
+            msg = f"posterior_: a {type(bank).__name__}, where a Bank is needed"
+            raise TypeError(msg)
+        return bank
 
     def _generator(self, rng: RandomState) -> np.random.Generator:
         return self._rng if rng is None else settings.generator(rng, "rng")
 
     def _weights(self) -> tuple[Array, Array]:
         """Mean and standard deviation of all weights, one row per belief."""
+        if isinstance(self._noise, NoiseBank):
+            found = self._noise.weights(self._bank())
+            return found.mean[None], np.sqrt(found.variance)[None]
         mean = np.stack([belief.mean for belief in self._beliefs])
         std = np.sqrt(np.stack([belief.variance() for belief in self._beliefs]))
         if self._noise is not None:

@@ -8,7 +8,9 @@ from gaussfold import checks
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.estimators.documented import documented
 from gaussfold.estimators.folded import Folded
+from gaussfold.estimators.mixtures import MixedMoments
 from gaussfold.estimators.noise import NoiseBelief, log_student
+from gaussfold.estimators.noise_bank import NoiseBank
 from gaussfold.estimators.parameters import RandomState, StreamingParameters, keep
 from gaussfold.estimators.regression import RegressionEstimator
 from gaussfold.likelihoods import Gaussian, StudentT
@@ -99,7 +101,7 @@ class StreamingRegressor(RegressionEstimator):
         coupling: str | Coupling = "marginal",
         prior_std: ArrayLike = 1.0,
         prior_mean: ArrayLike = 0.0,
-        forgetting: float = 1.0,
+        forgetting: float | str = 1.0,
         fit_intercept: bool = True,
         random_state: RandomState = None,
         noise_std: float | str = 1.0,
@@ -107,7 +109,7 @@ class StreamingRegressor(RegressionEstimator):
         noise_guess: float = 1.0,
         noise_guess_worth: float = 0.01,
         intercept_std: float | None = None,
-        drift_std: float = 0.0,
+        drift_std: float | str = 0.0,
         tick: str = "observation",
         block_size: int | None = None,
         second_look: int = 0,
@@ -118,10 +120,14 @@ class StreamingRegressor(RegressionEstimator):
     def noise_std_(self) -> float:
         """Standard deviation (scale, for Student-t noise) of ε: given, or as learned so far."""
         self._require_fitted()
+        if isinstance(self._noise, NoiseBank):
+            return float(np.sqrt(self._noise.variance(self._bank())))
         return float(self.noise_std) if self._noise is None else float(np.sqrt(self._noise.variance))
 
     def _label_moments(self, latent: Moments) -> Moments:
-        if self._noise is not None:
+        if isinstance(self._noise, NoiseBank) and isinstance(latent, MixedMoments):
+            return self._noise.labels(latent)
+        if isinstance(self._noise, NoiseBelief):
             return Moments(latent.mean, latent.variance + self._noise.variance)
         return Moments(latent.mean, self._likelihood.predictive(latent).variance)
 
@@ -147,8 +153,11 @@ class StreamingRegressor(RegressionEstimator):
     def _score(self, folded: Folded) -> Array:
         if self._noise is None:
             return folded.log_predictive()
+        if isinstance(self._noise, NoiseBank):
+            self._noise, score = self._noise.learn(self._bank(), folded, per_row=self._settings.ticks_per_row)
+            return score
         result, rows = folded.results[0], folded.learned
         residual, variance = folded.targets[0][rows] - result.mean[rows], result.variance[rows]
-        factor = self.forgetting if self.tick == "observation" else 1.0
+        factor = float(self.forgetting) if self.tick == "observation" else 1.0
         self._noise, shape, scale = self._noise.learn(residual, variance, folded.weight, factor)
         return log_student(residual, variance, shape, scale)

@@ -9,8 +9,9 @@ import numpy as np
 from gaussfold import checks, rules
 from gaussfold.beliefs.diagonal.coupling import resolve_coupling
 from gaussfold.dynamics import Forgetting, RandomWalk
+from gaussfold.estimators.pace import OwnPace
 from gaussfold.estimators.parameters import RandomState, StreamingParameters
-from gaussfold.estimators.priors import AUTO, RULES, SHAPES, Prior, factors
+from gaussfold.estimators.priors import AUTO, RULES, SHAPES, AnyBelief, Prior, factors
 from gaussfold.rules.at import At
 from gaussfold.rules.base import StreamRule
 from gaussfold.types import Array, ArrayLike
@@ -29,10 +30,20 @@ class Settings:
     rule: StreamRule
     at: At
     prior: Prior
-    dynamics: Forgetting | RandomWalk | None
+    dynamics: Forgetting | RandomWalk | OwnPace | None
     ticks_per_row: bool
     block_size: int | None
     second_look: int
+
+    @property
+    def fold_dynamics(self) -> Forgetting | RandomWalk | None:
+        """What a fold is told; a bank knows by itself."""
+        return None if isinstance(self.dynamics, OwnPace) or not self.ticks_per_row else self.dynamics
+
+    def start(self) -> AnyBelief:
+        """A new belief that has seen nothing: the prior, or a bank of copies of it."""
+        prior = self.prior.belief()
+        return self.dynamics.bank(prior) if isinstance(self.dynamics, OwnPace) else prior
 
     def check_refine(self, refine: int) -> None:
         """Refuse to visit rows again where that is not defined."""
@@ -127,18 +138,35 @@ def check_second_visits(name: str, value: int, covariance: str) -> None:
         raise ValueError(msg)
 
 
-def _dynamics(model: StreamingParameters, prior: Prior) -> Forgetting | RandomWalk | None:
-    keeps = "1 keeps everything, 0.999 remembers about 1000 rows"
-    forgetting = checks.between("forgetting", model.forgetting, 0, 1, "(]", remedy=keeps)
-    drift = checks.not_negative("drift_std", model.drift_std, remedy="0 lets the weights stand still")
-    if forgetting < 1 and drift > 0:
+def _dynamics(model: StreamingParameters, prior: Prior) -> Forgetting | RandomWalk | OwnPace | None:
+    keeps = "1 keeps everything, 0.999 remembers about 1000 rows, 'auto' finds out"
+    still = "0 lets the weights stand still, 'auto' finds out"
+    given = 1.0 if _is_auto(model.forgetting) else model.forgetting
+    forgetting = checks.between("forgetting", given, 0, 1, "(]", remedy=keeps)
+    drift = 0.0 if _is_auto(model.drift_std) else checks.not_negative("drift_std", model.drift_std, remedy=still)
+    if model.forgetting != 1 and model.drift_std != 0:
         msg = (
-            f"forgetting={forgetting!r} and drift_std={drift!r} are alternatives: leave forgetting=1.0 or drift_std=0.0"
+            f"forgetting={model.forgetting!r} and drift_std={model.drift_std!r} are alternatives: "
+            "leave forgetting=1.0 or drift_std=0.0"
         )
         raise ValueError(msg)
+    for name, value in (("drift_std", model.drift_std), ("forgetting", model.forgetting)):
+        if _is_auto(value):
+            return _own_pace(name, model, prior)
     if forgetting < 1:
         return Forgetting(forgetting, prior.belief())
     return RandomWalk(drift) if drift > 0 else None
+
+
+def _own_pace(name: str, model: StreamingParameters, prior: Prior) -> OwnPace:
+    if _is_auto(prior.std):
+        msg = f"prior_std='auto' and {name}='auto' are both mixtures of beliefs: give one of them a number"
+        raise ValueError(msg)
+    return OwnPace(name, model.tick == "observation")
+
+
+def _is_auto(value: object) -> bool:
+    return isinstance(value, str) and value == AUTO
 
 
 def per_feature(name: str, value: ArrayLike, n_features: int) -> Array:

@@ -14,8 +14,10 @@ import numpy as np
 from sklearn.base import BaseEstimator, is_classifier
 
 from gaussfold import registry, schema
+from gaussfold.beliefs.bank.belief import Bank
 from gaussfold.checks import not_negative, whole
 from gaussfold.estimators.noise import NoiseBelief
+from gaussfold.estimators.noise_bank import NoiseBank
 from gaussfold.estimators.parameters import StreamingParameters
 from gaussfold.estimators.priors import AnyBelief, restore_belief
 from gaussfold.lookback import Lookback
@@ -29,6 +31,7 @@ OPTIONS = ("rule", "at", "coupling")
 PARTS = (
     schema.Part("progress", (3,), "double", free=True),
     schema.Part("noise", (4,), "double", positive=True, optional=True),
+    schema.Part("noise_bank", ("K", 4), "double", positive=True, optional=True),
 )
 """What a model file holds beside beliefs, rows that are kept, and parameters."""
 
@@ -40,7 +43,7 @@ class Learned(NamedTuple):
     """As they were when learning began."""
     beliefs: Sequence[AnyBelief]
     lookbacks: list[Lookback]
-    noise: NoiseBelief | None
+    noise: NoiseBelief | NoiseBank | None
     rng: np.random.Generator
     loss: tuple[float, float]
     n_observations: int
@@ -65,7 +68,9 @@ def state(learned: Learned) -> dict[str, np.ndarray]:
         for i, member in enumerate(members):
             arrays |= {f"{part}{i}.{name}": array for name, array in member.state().items()}
     arrays["progress"] = np.array([learned.n_observations, *learned.loss])
-    if learned.noise is not None:
+    if isinstance(learned.noise, NoiseBank):
+        arrays["noise_bank"] = learned.noise.arrays()
+    elif learned.noise is not None:
         arrays["noise"] = np.array(dataclasses.astuple(learned.noise))
     for name, value in learned.parameters.items():
         if np.ndim(value):
@@ -137,11 +142,19 @@ def learned(
         lookbacks=[
             Lookback.from_state(schema.part_of(arrays, f"lookback{i}.")) for i in range(len(beliefs)) if looks_back
         ],
-        noise=NoiseBelief(*arrays["noise"].tolist()) if "noise" in arrays else None,
+        noise=_noise(arrays, beliefs),
         rng=decode_generator(described["rng"]),
         loss=(loss[0], loss[1]),
         n_observations=int(count),
     )
+
+
+def _noise(arrays: Mapping[str, np.ndarray], beliefs: list[AnyBelief]) -> NoiseBelief | NoiseBank | None:
+    if "noise_bank" not in arrays:
+        return NoiseBelief(*arrays["noise"].tolist()) if "noise" in arrays else None
+    members = len(beliefs[0].members) if isinstance(beliefs[0], Bank) else 0
+    schema.equal("noise_bank", len(arrays["noise_bank"]), members, "one row for each member of the bank")
+    return NoiseBank.from_arrays(arrays["noise_bank"])
 
 
 def count_of(described: Mapping[str, Any]) -> int:

@@ -11,9 +11,12 @@ import numpy as np
 from sklearn.utils import Tags
 
 from gaussfold import checks, rules, schema
+from gaussfold.beliefs.bank.belief import Bank
 from gaussfold.estimators import settings, storage, validation
 from gaussfold.estimators.folded import Folded, FoldOptions, learned_rows
 from gaussfold.estimators.noise import NoiseBelief
+from gaussfold.estimators.noise_bank import NoiseBank
+from gaussfold.estimators.pace import OwnPace
 from gaussfold.estimators.parameters import RandomState
 from gaussfold.estimators.priors import AnyBelief
 from gaussfold.estimators.readout import Readout
@@ -126,8 +129,10 @@ class StreamingEstimator(Readout):
             raise ValueError(msg)
         for belief in self._beliefs:
             dynamics.tick(belief, ticks)
-        if self._noise is not None:
-            self._noise = self._noise.relax(self.forgetting**ticks)
+        if isinstance(self._noise, NoiseBank):
+            self._noise = self._noise.relax(self._bank(), ticks)
+        elif self._noise is not None:
+            self._noise = self._noise.relax(float(self.forgetting) ** ticks)
         return self
 
     def diagnose(
@@ -202,7 +207,7 @@ class StreamingEstimator(Readout):
         self = storage.blank(cls, header, arrays)
         beliefs = storage.restored_beliefs(self, header, arrays)  # before a prior of that many features is made
         self._prepare()
-        self._settings.prior.check_kind(beliefs)
+        self._settings.prior.check_kind(beliefs, banks=isinstance(self._settings.dynamics, OwnPace))
         looks_back = bool(self._settings.second_look)
         found = storage.learned(header, arrays, self._parameters, beliefs, looks_back=looks_back)
         schema.equal("noise", found.noise is None, self._noise is None, "as noise_std says whether it is learned")
@@ -260,7 +265,9 @@ class StreamingEstimator(Readout):
     def _learn(self, X: AnyRows, targets: list[Array], weight: Array | None, refine: int = 0) -> None:
         """Fold the rows in. Everything has been checked; from here on only `fold` could fail."""
         if not self._beliefs:
-            beliefs = [self._settings.prior.belief() for _ in targets]
+            beliefs = [self._settings.start() for _ in targets]
+            if isinstance(self._noise, NoiseBelief) and isinstance(beliefs[0], Bank):
+                self._noise = NoiseBank.start(self._noise, beliefs[0])
             self._lookbacks = [Lookback(self._settings.second_look) for _ in targets if self._settings.second_look]
         elif len(targets) == 1:
             beliefs = list(self._beliefs)
@@ -276,6 +283,7 @@ class StreamingEstimator(Readout):
             )
             counts = np.ones(np.count_nonzero(learned)) if weight is None else weight[learned]  # room before the deed
             results = self._fold(beliefs, validation.with_intercept(X, self.fit_intercept), targets, options, refine)
+            self._beliefs = beliefs  # which a score may weigh; nothing can fail any more
             score = self._score(Folded(results, targets, learned, counts))
             self._loss = (self._loss[0] - float(counts @ score), self._loss[1] + float(counts.sum()))
             self.n_observations_ += len(counts)
@@ -301,7 +309,7 @@ class StreamingEstimator(Readout):
             ]
             self._lookbacks = memories
         else:
-            dynamics = self._settings.dynamics if self._settings.ticks_per_row else None
+            dynamics = self._settings.fold_dynamics
             results = [
                 fold(belief, self._likelihood, design, target, dynamics=dynamics, **options) for belief, target in heads
             ]
