@@ -110,7 +110,7 @@ def _prior(model: StreamingParameters, n_features: int, block_size: int | None) 
 
 
 def _prior_std(model: StreamingParameters, n_features: int) -> Array | str:
-    if isinstance(model.prior_std, str) and model.prior_std == AUTO:
+    if _is_auto(model.prior_std):
         if model.covariance != "diagonal":
             msg = f"prior_std='auto' needs covariance='diagonal', got covariance={model.covariance!r}; give a number"
             raise ValueError(msg)

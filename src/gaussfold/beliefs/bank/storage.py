@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,11 +87,13 @@ def from_arrays(arrays: dict[str, np.ndarray]) -> Contents:
         schema.equal("scale", arrays["scale"].size, members[0].dim, "one for each parameter")
     scale = arrays["scale"].copy() if "scale" in arrays else None
 
-    def moves(kind: int, rate: float) -> Dynamics | None:
-        if kind == STILL:
-            return None
-        return Forgetting(rate, prior) if kind == FORGETS else RandomWalk(rate, scale)
-
-    dynamics = [moves(*pair) for pair in zip(arrays["kinds"].tolist(), arrays["rates"].tolist(), strict=True)]
+    moves: tuple[Callable[[float], Dynamics | None], ...] = (  # by kind
+        lambda _: None,
+        lambda factor: Forgetting(factor, prior),
+        lambda std: RandomWalk(std, scale),
+    )
+    dynamics = [
+        moves[kind](rate) for kind, rate in zip(arrays["kinds"].tolist(), arrays["rates"].tolist(), strict=True)
+    ]
     check_members(members, dynamics)
     return Contents(members, dynamics, weights, bool(arrays["per_row"][0]))
