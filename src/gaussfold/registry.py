@@ -36,6 +36,7 @@ HOMES: dict[str, Path] = {
     "cubature": ("gaussfold.expectations.cubature", "CUBATURES"),
     "coupling": ("gaussfold.beliefs.diagonal.coupling", "COUPLINGS"),
     "covariance": ("gaussfold.gp.covariances", "COVARIANCES"),
+    "mean": ("gaussfold.gp.means", "MEANS"),
     "optimizer": ("gaussfold.factors.gradient", "OPTIMIZERS"),
 }
 """Kind -> module and name of its catalogue."""

@@ -14,7 +14,14 @@ from gaussfold.gp import covariances
 from gaussfold.gp.covariances import *  # noqa: F403  there is one list of covariances, and it is there
 from gaussfold.gp.inference import FitResult as FitResult
 from gaussfold.gp.inference import NotConvergedWarning as NotConvergedWarning
+from gaussfold.gp.means import BasisMean as BasisMean
+from gaussfold.gp.means import ConstantMean as ConstantMean
+from gaussfold.gp.means import LinearMean as LinearMean
+from gaussfold.gp.means import Mean as Mean
 from gaussfold.gp.model import GaussianProcess as GaussianProcess
 
 if not TYPE_CHECKING:
-    __all__ = [*covariances.__all__, "FitResult", "GaussianProcess", "NotConvergedWarning"]
+    __all__ = [
+        *covariances.__all__,
+        *("BasisMean", "ConstantMean", "FitResult", "GaussianProcess", "LinearMean", "Mean", "NotConvergedWarning"),
+    ]

@@ -51,6 +51,18 @@ def covariances_of(covariance: Any, latents: int) -> tuple[Covariance, ...]:
     return tuple(covariance)
 
 
+def mixing_of(mixing: ArrayLike | None, latents: int) -> Array | None:
+    """How processes (columns) are mixed into latents (rows); None: each latent is a process."""
+    if mixing is None:
+        return None
+    W = _table("mixing", mixing, "give numbers (latents, processes)")
+    if W.ndim != 2 or W.shape[0] != latents or W.shape[1] < 1 or not np.isfinite(W).all():
+        shape = np.shape(mixing)
+        msg = f"mixing has shape {shape}: the likelihood has {latents} latents; give finite numbers ({latents}, Q)"
+        raise ValueError(msg)
+    return W
+
+
 def inputs(X: ArrayLike, name: str = "X", columns: int | None = None, *, may_be_empty: bool = False) -> Array:
     """Inputs as (N, d); a vector is one column."""
     array = _table(name, X, "encode categories as numbers first")

@@ -11,17 +11,21 @@ from typing import Self, cast
 import numpy as np
 
 from gaussfold.checks import between, not_negative, whole
-from gaussfold.gp import checks, times
+from gaussfold.gp import checks, means, times
+from gaussfold.gp.affine import Affine, AffineMap
 from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.dense import DensePrior
+from gaussfold.gp.extras import NONE, Extras, extras_of
 from gaussfold.gp.inference import FitResult, iterate, start
 from gaussfold.gp.markov import MarkovPrior
+from gaussfold.gp.means import Mean, means_of
 from gaussfold.gp.online import Online
 from gaussfold.gp.priors import Marginals, Prior
 from gaussfold.gp.site_updates import energy, update_sites
 from gaussfold.gp.sparse import SparsePrior
 from gaussfold.gp.stochastic import fit_in_batches
 from gaussfold.gp.threads import fitting_threads
+from gaussfold.gp.weighted import Weighted, observed
 from gaussfold.likelihoods import as_vector
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.protocols import Likelihood
@@ -49,6 +53,8 @@ class Fitting:
         cubature: AnyCubature = None,
         batch_size: int | None = None,
         time_unit: str | None = None,
+        mean: Mean | Sequence[Mean | None] | None = None,
+        mixing: ArrayLike | None = None,
         verbose: bool | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
@@ -57,7 +63,11 @@ class Fitting:
         self.curvature = checks.curvature_of(curvature, self.rule, self.likelihood, in_batches=batch_size is not None)
         check_pair(self.rule, self.curvature)
         self.structure = checks.structure_of(structure)
-        self.covariances = checks.covariances_of(covariance, as_vector(self.likelihood).latents)
+        self.mixing = checks.mixing_of(mixing, self.latents)
+        self.covariances = checks.covariances_of(
+            covariance, self.latents if self.mixing is None else self.mixing.shape[1]
+        )
+        self.means = means_of(mean, self.latents)
         if self.structure == "markov":
             for each in self.covariances:
                 each.state_space()
@@ -71,11 +81,15 @@ class Fitting:
         if self.batch_size is not None and self.structure != "sparse":
             msg = f"batch_size={batch_size!r}: only structure='sparse' learns from batches; leave it None"
             raise ValueError(msg)
+        if self.batch_size is not None and not (self.means is None and self.mixing is None):
+            msg = f"batch_size={batch_size!r}: batches know neither a mean nor mixed latents; leave batch_size None"
+            raise ValueError(msg)
         self.time_unit = times.unit_of(time_unit)
         self.clock_: times.Clock | None = None
         self.verbose = verbose
         self.rng = np.random.default_rng(random_state)
         self.memory_: QuasiNewtonMemory | None = None
+        self.extras_ = NONE
         self.marginals_: Marginals
         self.sites_: Sites
         self._online: Online | None = None
@@ -86,9 +100,32 @@ class Fitting:
     @property
     def recipe(self) -> SiteRecipe:
         """What decides how a site is made: rule, curvature, likelihood and cubature."""
-        return SiteRecipe(self.rule, self.curvature, self.likelihood, self.cubature)
+        return self.recipe_for(self.extras_)
 
-    def fit(self, X: ArrayLike, Y: ArrayLike, *, iterations: int | None = None) -> Self:
+    def recipe_for(self, extras: Extras) -> SiteRecipe:
+        """The recipe for rows that may have weights."""
+        likelihood = self.likelihood if extras.weights is None else Weighted(self.likelihood)
+        return SiteRecipe(self.rule, self.curvature, likelihood, self.cubature)
+
+    @property
+    def latents(self) -> int:
+        """How many functions the likelihood looks at."""
+        return as_vector(self.likelihood).latents
+
+    @property
+    def labels(self) -> Array:
+        """Labels as the recipe takes them: with their weights beside them, if they have such."""
+        return observed(self.Y_, self.extras_.weights)
+
+    def fit(
+        self,
+        X: ArrayLike,
+        Y: ArrayLike,
+        *,
+        offset: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        iterations: int | None = None,
+    ) -> Self:
         """Forget what was, and iterate until the energy settles (or for exactly ``iterations``).
 
         A fit that fails leaves the model as it was before; to keep the last iteration that worked, call
@@ -100,17 +137,26 @@ class Fitting:
             Inputs; any order, repetitions allowed. Dates are inputs too, see ``time_unit``.
         Y : array of shape (N,) or (N, P)
             Labels; NaN is missing.
+        offset : array of shape (N,) or (N, D), default=None
+            Known parts of the latents: for counts the log of the exposure. `predict` takes that of new rows.
+        sample_weight : array of shape (N,), default=None
+            How often a row counts, >= 0: its likelihood to that power. A weight of 0 is a missing label.
         iterations : int, default=None
             Run exactly so many instead.
         """
         numbers, clock = times.read(X, "X", self.time_unit, None)
         rows = checks.inputs(numbers)
         values = checks.labels(Y, len(rows), self.likelihood)
+        extras = extras_of(offset, sample_weight, len(rows), self.latents, self.rule)
+        if extras.offset is not None and self.batch_size is not None:
+            msg = f"offset with batch_size={self.batch_size!r}: batches know no offset; fit with batch_size=None"
+            raise ValueError(msg)
         before = dict(vars(self))
         try:
             self.clock_ = clock
-            self.prior_: Prior = self.prior_at(rows)
-            self.X_, self.Y_ = rows, values
+            self.means = None if self.means is None else tuple(m and m.on(rows.shape[1]) for m in self.means)
+            self.prior_: Prior = self.prior_at(rows, extras)
+            self.X_, self.Y_, self.extras_ = rows, values, extras
             self._online, self._is_stale = None, False
             with fitting_threads(self.matrix_rows):
                 start(self, chosen=iterations is None and self.batch_size is None)
@@ -131,7 +177,7 @@ class Fitting:
     def step(self, damping: float | None = None) -> tuple[int, int]:
         """One iteration: sites by (9), then the posterior; returns the number of non-positive sites, and the first."""
         damping = self.damping if damping is None else damping
-        update = update_sites(self.recipe, self.Y_, self.marginals_, self.sites_, self.memory_, damping)
+        update = update_sites(self.recipe, self.labels, self.marginals_, self.sites_, self.memory_, damping)
         marginals = self.prior_.update(update.sites)
         self.sites_, self.memory_, self.marginals_ = update.sites, update.memory, marginals
         return update.non_positive, update.first_non_positive
@@ -147,15 +193,39 @@ class Fitting:
         self._fitted()
         if self.batch_size is not None:
             return self.result_.energy
-        return energy(self.recipe, self.Y_, self.marginals_, self.sites_)
+        return energy(self.recipe, self.labels, self.marginals_, self.sites_)
 
-    def prior_at(self, X: Array) -> Prior:
-        """Return the prior of this structure at other inputs, inducing inputs drawn anew."""
-        if self.structure == "markov":
-            return MarkovPrior(self.covariances, X)
+    def prior_at(self, X: Array, extras: Extras = NONE, Z: Array | None = None) -> Prior:
+        """Return the prior of this structure at other inputs, with inducing inputs Z or such drawn anew."""
+        kernels = self.covariances
+        inner: Prior | None = MarkovPrior(kernels, X) if self.structure == "markov" else None
+        for each in kernels:
+            each.check_columns(X.shape[1])
         if self.structure == "sparse":
-            return SparsePrior(self.covariances, X, checks.inducing_of(self.inducing, X, self.rng))
-        return DensePrior(self.covariances, X)
+            inner = SparsePrior(kernels, X, checks.inducing_of(self.inducing, X, self.rng) if Z is None else Z)
+        if inner is None:
+            inner = DensePrior(kernels, X)
+        link = self.map_at(X, extras.offset)
+        return inner if link is None else Affine(inner, link, self.mean_at)
+
+    def map_at(self, X: Array, offset: Array | None) -> AffineMap | None:
+        """How the latents there are made of the processes; None if they are these themselves."""
+        shift = self.mean_at(X) if self.means is not None else None
+        if offset is not None:
+            shift = offset if shift is None else shift + offset
+        return None if shift is None and self.mixing is None else AffineMap(self.mixing, shift)
+
+    def mean_at(self, X: Array) -> Array:
+        """The mean functions, (n, D)."""
+        return np.zeros((len(X), self.latents)) if self.means is None else means.values(self.means, X)
+
+    def prior_moments(self, X: Array, offset: Array | None) -> tuple[Array, Array]:
+        """Mean and variance of every latent before any label is seen, (n, D) each."""
+        variance = np.stack([c.diagonal(X) for c in self.covariances], axis=1)
+        if self.mixing is not None:
+            variance = variance @ (self.mixing**2).T
+        mean = self.mean_at(X)
+        return (mean if offset is None else mean + offset), variance
 
     @property
     def _sparse(self) -> SparsePrior:
@@ -177,9 +247,9 @@ class Fitting:
         """Refuse a model without data; gather what a stream has brought since the last time somebody asked."""
         if self._is_stale and self._online is not None:
             points = self._online.points()
-            self.X_, self.Y_ = points.times[:, None], points.labels
+            self.X_, self.Y_, self.extras_ = points.times[:, None], points.labels, self._online.extras()
             self.sites_ = Sites(points.precision, points.shift)
-            self.prior_ = MarkovPrior(self.covariances, self.X_)
+            self.prior_ = self.prior_at(self.X_, self.extras_)
             self.marginals_ = self.prior_.update(self.sites_)
             self.memory_, self._is_stale = None, False
         if not self.is_fitted:

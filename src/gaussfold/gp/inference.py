@@ -11,10 +11,17 @@ import numpy as np
 from gaussfold.gp.starts import START_PRECISION, mode_sites, plain_sites
 from gaussfold.gp.walk import Point, Problem, Walk, at_sites, measured
 from gaussfold.progress import Progress
+from gaussfold.rules import GaussNewton
 from gaussfold.types import Sites
 
 if TYPE_CHECKING:
     from gaussfold.gp.fitting import Fitting
+
+
+ROUNDABOUT = GaussNewton()
+LOOKS = 20
+LOOKED = 1e-4
+"""Steps with another curvature before the first exact one, and the change of the energy at which to stop them."""
 
 
 class NotConvergedWarning(UserWarning):
@@ -38,13 +45,13 @@ class FitResult(NamedTuple):
 
 def problem_of(model: Fitting) -> Problem:
     """The model's rule, labels and prior."""
-    return Problem(model.recipe, model.Y_, model.prior_.update)
+    return Problem(model.recipe, model.labels, model.prior_.update)
 
 
 def start(model: Fitting, *, chosen: bool) -> None:
     """Give the model its first sites and their posterior: chosen by the likelihood, or plain ones."""
     precision = model.start_precision
-    plain = plain_sites(model.Y_, len(model.covariances), START_PRECISION if precision is None else precision)
+    plain = plain_sites(model.labels, model.latents, START_PRECISION if precision is None else precision)
     best = _best_start(model, plain) if chosen and precision is None else None
     model.memory_ = None
     if best is None:
@@ -56,7 +63,7 @@ def start(model: Fitting, *, chosen: bool) -> None:
 def _best_start(model: Fitting, plain: Sites) -> Point | None:
     """Of the rows' own modes and the plain sites, where there may be several valleys; None where neither will do."""
     floor = START_PRECISION if model.curvature.bends_with_step else 0.0
-    sites = mode_sites(model.recipe, model.covariances, model.X_, model.Y_, floor)
+    sites = mode_sites(model.recipe, model.prior_moments(model.X_, model.extras_.offset), model.labels, floor)
     candidates = [] if sites is None else [sites]
     if sites is None or not model.recipe.model.log_concave:
         candidates.append(plain)
@@ -65,7 +72,27 @@ def _best_start(model: Fitting, plain: Sites) -> Point | None:
         with suppress(ValueError, np.linalg.LinAlgError):
             point = at_sites(problem_of(model), each, None)
             best = point if best is None or point.merit < best.merit else best
-    return best
+    return best if best is None or model.recipe.model.log_concave else _looked_around(model, best)
+
+
+def _looked_around(model: Fitting, best: Point) -> Point:
+    """A few steps with a curvature that is always positive, where they lead to a lower energy.
+
+    A likelihood that is not log-concave has several valleys, and negative sites hold the exact steps in the first.
+    """
+    recipe = model.recipe
+    if not recipe.descends or ROUNDABOUT.name not in recipe.rule.curvatures:
+        return best
+    problem = problem_of(model)
+    walk = Walk(problem._replace(recipe=recipe._replace(curvature=ROUNDABOUT)), best, model.damping)
+    with suppress(ValueError, np.linalg.LinAlgError):
+        for _ in range(LOOKS):
+            walk.step()
+            if walk.now.merit < best.merit:
+                best = walk.now
+            if walk.is_stuck or walk.has_settled(LOOKED):
+                break
+    return best._replace(memory=None)
 
 
 def iterate(model: Fitting, iterations: int | None) -> FitResult:

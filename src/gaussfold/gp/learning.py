@@ -17,11 +17,12 @@ import numpy as np
 from scipy.optimize import minimize
 
 from gaussfold.checks import one_of, whole
-from gaussfold.gp import hyper
+from gaussfold.gp import hyper, linear_parts
 from gaussfold.gp.differences import by_log_parameter
 from gaussfold.gp.inference import settle, start
 from gaussfold.gp.restarts import chosen, twin
 from gaussfold.gp.site_updates import likelihood_cavity, settled_slopes, slopes
+from gaussfold.gp.weighted import Weighted
 from gaussfold.likelihoods import Gaussian
 from gaussfold.progress import Progress
 from gaussfold.rules import VI, Exact, Gaussians, SiteRecipe, likelihood_energy
@@ -61,7 +62,7 @@ def energy_gradient(model: GaussianProcess, *, settled: bool = False) -> Gradien
     now = model.marginals_
     chain = settled_slopes(recipe, now, model.sites_) if settled else None
     if chain is None and not (settled and now.inner is now.cov):
-        chain = slopes(recipe, model.Y_, now, model.sites_)
+        chain = slopes(recipe, model.labels, now, model.sites_)
     found = model.prior_.gradient(model.sites_, chain)
     names = hyper.parameters(model.covariances, model.likelihood)
     by_likelihood = _likelihood_gradient(model, recipe)
@@ -76,8 +77,9 @@ def _likelihood_gradient(model: GaussianProcess, recipe: SiteRecipe) -> dict[str
 
     def share(values: dict[str, float]) -> float:
         _, changed = hyper.replaced(model.covariances, model.likelihood, values)
-        other = SiteRecipe(recipe.rule, recipe.curvature, changed, recipe.cubature)
-        value = likelihood_energy(other, model.Y_, Gaussians(now.mean, now.cov), model.sites_, cavity)
+        likelihood = changed if model.extras_.weights is None else Weighted(changed)
+        other = recipe._replace(likelihood=likelihood)
+        value = likelihood_energy(other, model.labels, Gaussians(now.mean, now.cov), model.sites_, cavity)
         return -float(value.sum())
 
     mine = {f"likelihood.{k}": v for k, v in hyper.likelihood_parameters(model.likelihood).items()}
@@ -90,25 +92,33 @@ class _Problem:
     def __init__(self, model: GaussianProcess, fixed: Sequence[str], learn_inducing: bool) -> None:
         self.model = model
         values = model.parameters()
+        known = [*values, *linear_parts.names(model)]
         for name in fixed:
-            if name not in values:
-                msg = f"fixed: {name!r} is not one of {', '.join(map(repr, values))}"
+            if name not in known:
+                msg = f"fixed: {name!r} is not one of {', '.join(map(repr, known))}"
                 raise ValueError(msg)
         self.names = [name for name in values if name not in fixed]
+        self.linear = linear_parts.LinearParts(model, fixed)
         self.moves_inducing = learn_inducing and model.prior_.Z is not None
-        if not self.names and not self.moves_inducing:
+        if not self.names and self.linear.is_empty and not self.moves_inducing:
             msg = f"fixed={list(fixed)!r} leaves nothing to learn; free at least one hyperparameter"
             raise ValueError(msg)
         self.recipe = model.recipe
         if isinstance(model.likelihood, Gaussian):  # all rules agree, and the variational energy is stationary
-            self.recipe = SiteRecipe(VI(), Exact(), model.likelihood, model.cubature)
+            self.recipe = model.recipe._replace(rule=VI(), curvature=Exact())
+        if not self.linear.is_empty and not self.recipe.is_stationary:
+            msg = (
+                f"rule={model.rule.name!r} with curvature={model.curvature.name!r}: a mean or a mixture is learned "
+                f"with rule 'vi' or 'ep' and exact curvature; use these, or fixed={linear_parts.names(model)!r}"
+            )
+            raise ValueError(msg)
         self.evaluations = 0
 
     def get(self) -> Array:
         values = self.model.parameters()
         free = [np.log(values[name]) for name in self.names]
         Z = self.model.prior_.Z
-        return np.concatenate([free, Z.ravel() if self.moves_inducing and Z is not None else []])
+        return np.concatenate([free, self.linear.get(), Z.ravel() if self.moves_inducing and Z is not None else []])
 
     def at(self, values: Mapping[str, float]) -> Array:
         """The vector with these hyperparameters, inducing inputs where they are."""
@@ -120,8 +130,9 @@ class _Problem:
         model, count = self.model, len(self.names)
         values = dict(zip(self.names, np.exp(x[:count]), strict=True))
         covariances, likelihood = hyper.replaced(model.covariances, model.likelihood, values)
-        Z = x[count:].reshape(-1, model.X_.shape[1]) if self.moves_inducing else None
-        prior = model.prior_.with_covariances(covariances, Z)
+        moved = count + len(self.linear.get())
+        Z = x[moved:].reshape(-1, model.X_.shape[1]) if self.moves_inducing else None
+        prior = self.linear.set(x[count:moved], model.prior_.with_covariances(covariances, Z))
         model.covariances, model.likelihood, model.prior_ = covariances, likelihood, prior
         try:
             model.marginals_ = prior.update(model.sites_)
@@ -135,9 +146,8 @@ class _Problem:
     def gradient(self, *, settled: bool) -> Array:
         found = energy_gradient(self.model, settled=settled)
         free = [found.parameters[name] for name in self.names]
-        return np.concatenate(
-            [free, found.inducing.ravel() if self.moves_inducing and found.inducing is not None else []]
-        )
+        inducing = found.inducing if self.moves_inducing and found.inducing is not None else np.empty(0)
+        return np.concatenate([free, self.linear.gradient(), inducing.ravel()])
 
     def profile(self, x: Array) -> tuple[float, Array]:
         self.evaluations += 1
@@ -217,10 +227,13 @@ def _best_of(
 def _staged(model: GaussianProcess, subset: int, options: Options) -> Learned:
     """Learn from some of the rows, then fit all: M inducing inputs know no more than a few thousand rows tell them."""
     rows = np.sort(np.random.default_rng(0).choice(len(model.X_), subset, replace=False))
-    small = twin(model, model.covariances, model.likelihood).fit(model.X_[rows], model.Y_[rows])
+    few = model.extras_.of(rows)
+    small = twin(model, model.covariances, model.likelihood)
+    small.fit(model.X_[rows], model.Y_[rows], offset=few.offset, sample_weight=few.weights)
     learned = learn(small, "lbfgs", options._replace(subset=None))
     model.covariances, model.likelihood = small.covariances, small.likelihood
-    model.prior_ = model.prior_.with_covariances(model.covariances, small.prior_.Z)
+    model.means, model.mixing = small.means, small.mixing
+    model.prior_ = model.prior_at(model.X_, model.extras_, small.prior_.Z)
     start(model, chosen=True)
     model.result_ = settle(model, model.max_iter, model.tol)
     return learned._replace(energy=model.result_.energy)

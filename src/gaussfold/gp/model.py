@@ -8,6 +8,7 @@ from typing import Literal, Self, overload
 import numpy as np
 
 from gaussfold.gp import checks, hyper, storage, times
+from gaussfold.gp.extras import extras_of, offset_of
 from gaussfold.gp.fitting import Fitting
 from gaussfold.gp.learning import Gradient, Learned, Options, energy_gradient, learn
 from gaussfold.gp.online import Online
@@ -57,6 +58,12 @@ class GaussianProcess(Fitting):
     time_unit : {"W", "D", "h", "m", "s", "ms", "us", "ns"}, default=None
         For dates as inputs (NumPy's of any unit, pandas', or Python's): what the length scales are counted in. None
         takes the unit of a NumPy array fitted on, and days for what is finer than a second or comes from elsewhere.
+    mean : Mean or list of them, default=None
+        Mean function of the latents, `ConstantMean`, `LinearMean` or `BasisMean`; its weights are learned with the
+        hyperparameters. None: zero.
+    mixing : array of shape (D, Q), default=None
+        The latents are mixtures ``f = W g`` of Q processes with a covariance each (coregionalisation: outputs that
+        learn from each other); W is learned with the hyperparameters. None: each latent is a process of its own.
     verbose : bool, default=None
         Whether to show a progress bar; None: on a terminal.
     random_state : int or Generator, default=None
@@ -120,8 +127,13 @@ class GaussianProcess(Fitting):
 
     # Predicting
 
-    def predict_latent(self, X: ArrayLike) -> tuple[Array, Array]:
-        """Mean (n, D) and covariance (n, D, D) of the latents at new inputs."""
+    def predict_latent(self, X: ArrayLike, *, offset: ArrayLike | None = None) -> tuple[Array, Array]:
+        """Mean (n, D) and covariance (n, D, D) of the latents at new inputs, with the offsets of these."""
+        mean, cov = self._predict_latent(X)
+        known = offset_of(offset, len(mean), self.latents)
+        return (mean if known is None else mean + known), cov
+
+    def _predict_latent(self, X: ArrayLike) -> tuple[Array, Array]:
         if self._online is not None and self._is_stale:  # the window is often enough, and cheaper
             inputs = self._inputs(X, columns=1, may_be_empty=True)
             if self._online.reaches(inputs):
@@ -133,23 +145,29 @@ class GaussianProcess(Fitting):
         return self.prior_.predict(self.sites_, rows)
 
     @overload
-    def predict(self, X: ArrayLike, return_std: Literal[False] = False) -> Array: ...
+    def predict(
+        self, X: ArrayLike, return_std: Literal[False] = False, *, offset: ArrayLike | None = None
+    ) -> Array: ...
     @overload
-    def predict(self, X: ArrayLike, return_std: Literal[True]) -> tuple[Array, Array]: ...
-    def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
+    def predict(
+        self, X: ArrayLike, return_std: Literal[True], *, offset: ArrayLike | None = None
+    ) -> tuple[Array, Array]: ...
+    def predict(
+        self, X: ArrayLike, return_std: bool = False, *, offset: ArrayLike | None = None
+    ) -> Array | tuple[Array, Array]:
         """Mean of y at new inputs (and its standard deviation, noise included), latents integrated out.
 
         Shape (n,) for one output, else (n, P).
         """
-        mean, cov = as_vector(self.likelihood).predictive(*self.predict_latent(X), self.cubature)
+        mean, cov = as_vector(self.likelihood).predictive(*self.predict_latent(X, offset=offset), self.cubature)
         std = np.sqrt(np.diagonal(cov, axis1=1, axis2=2))
         if mean.shape[1] == 1:
             mean, std = mean[:, 0], std[:, 0]
         return (mean, std) if return_std else mean
 
-    def predict_density(self, X: ArrayLike, Y: ArrayLike) -> Array:
+    def predict_density(self, X: ArrayLike, Y: ArrayLike, *, offset: ArrayLike | None = None) -> Array:
         """Log predictive density of every row; ``-mean()`` of it is the NLPD. A row that is all NaN gives 0."""
-        mean, cov = self.predict_latent(X)
+        mean, cov = self.predict_latent(X, offset=offset)
         values = checks.labels(Y, len(mean), self.likelihood)
         return as_vector(self.likelihood).log_predictive(values, mean, cov, self.cubature)
 
@@ -166,13 +184,24 @@ class GaussianProcess(Fitting):
 
     # Streaming
 
-    def partial_fit(self, X: ArrayLike, Y: ArrayLike, *, lag: int = 100, iterations: int = 3) -> Self:
+    def partial_fit(
+        self,
+        X: ArrayLike,
+        Y: ArrayLike,
+        *,
+        offset: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        lag: int = 100,
+        iterations: int = 3,
+    ) -> Self:
         """Filter new time points in, without refitting: Markov structure only; see `gaussfold.gp.online`.
 
         Parameters
         ----------
         X, Y : arrays
             Rows not before the start of the window, which are the last ``lag`` points seen.
+        offset, sample_weight : arrays
+            As `fit` takes them.
         lag : int
             How many past points the fixed-lag smoother looks at again.
         iterations : int
@@ -187,7 +216,8 @@ class GaussianProcess(Fitting):
         rows = checks.inputs(numbers, columns=1)
         values = checks.labels(Y, len(rows), self.likelihood)
         online = Online.start(self) if self._online is None else self._online
-        online.add(rows, values, lag, iterations)
+        extras = extras_of(offset, sample_weight, len(rows), self.latents, self.rule)
+        online.add(rows, values, extras, lag, iterations)
         self._online, self.clock_, self._is_stale = online, clock, True
         return self
 

@@ -12,11 +12,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gaussfold.checks import whole
+from gaussfold.gp.affine import AffineMap
 from gaussfold.gp.chain import Chain, steps_of
+from gaussfold.gp.extras import Extras
 from gaussfold.gp.priors import Marginals
 from gaussfold.gp.starts import START_PRECISION, mode_sites, plain_sites
 from gaussfold.gp.walk import Problem, Walk, at_sites
-from gaussfold.rules import SiteRecipe
+from gaussfold.gp.weighted import observed
+from gaussfold.likelihoods import as_vector
 from gaussfold.types import Array, Sites
 
 if TYPE_CHECKING:
@@ -38,10 +41,33 @@ class Points(NamedTuple):
     labels: Array
     precision: Array
     shift: Array
+    offset: Array
+    """(n, D): what is known of the latents, the mean function apart."""
+    weights: Array
+    """(n,)"""
+
+    @property
+    def sites(self) -> Sites:
+        """Their sites on the latents."""
+        return Sites(self.precision, self.shift)
+
+    @property
+    def extras(self) -> Extras:
+        """Offsets and weights, None where they say nothing."""
+        return Extras(self.offset if self.offset.any() else None, None if (self.weights == 1.0).all() else self.weights)
 
 
 def _cut(rows: Points, part: slice) -> Points:
     return Points(*(np.array(a[part]) for a in rows))
+
+
+def _filled(extras: Extras, sites: Sites) -> tuple[Array, Array]:
+    """Offsets and weights, written out."""
+    rows = len(sites.shift)
+    return (
+        np.zeros(sites.shift.shape) if extras.offset is None else extras.offset,
+        np.ones(rows) if extras.weights is None else extras.weights,
+    )
 
 
 def _joined(parts: list[Points]) -> Points:
@@ -60,17 +86,17 @@ class Online:
     @classmethod
     def start(cls, model: Fitting) -> Online:
         """From a fitted model, or from nothing."""
-        D = len(model.covariances)
         if not model.is_fitted:
-            outputs = model.recipe.model.outputs
-            empty = Points(np.empty(0), np.empty((0, outputs)), np.empty((0, D, D)), np.empty((0, D)))
-            return cls(model, empty)
+            D, outputs = model.latents, as_vector(model.likelihood).outputs
+            shapes = ((0,), (0, outputs), (0, D, D), (0, D), (0, D), (0,))
+            return cls(model, Points(*(np.empty(shape) for shape in shapes)))
         order = np.argsort(model.X_[:, 0], kind="stable")
-        return cls(model, Points(model.X_[order, 0], model.Y_[order], *(a[order] for a in model.sites_)))
+        precision, shift = (a[order] for a in model.sites_)
+        more = _filled(model.extras_.of(order), model.sites_)
+        return cls(model, Points(model.X_[order, 0], model.Y_[order], precision, shift, *more))
 
-    def add(self, X: Array, Y: Array, lag: int, iterations: int) -> None:
+    def add(self, X: Array, Y: Array, extras: Extras, lag: int, iterations: int) -> None:
         """Absorb new points; all checks are done before anything changes."""
-        model = self._model
         whole("lag", lag, least=0)
         whole("iterations", iterations)
         first = max(0, len(self._window.times) - lag)
@@ -83,16 +109,17 @@ class Online:
                 "raise lag, or call fit with all the data"
             )
             raise ValueError(msg)
-        new = Points(X[:, 0], Y, *self._first_sites(X, Y))
+        first_sites = self._first_sites(X, Y, extras)
+        new = Points(X[:, 0], Y, *first_sites, *_filled(extras, first_sites))
         anchor = self._anchor if first == 0 else self._filtered(first)
         window = _joined([_cut(self._window, slice(first, None)), new])
         order = np.argsort(window.times, kind="stable")
         window = Points(*(a[order] for a in window))
-        sites = self._updated(window, anchor, model.recipe, iterations)
+        sites = self._updated(window, anchor, iterations)
         if first:
             self._settled.append(_cut(self._window, slice(first)))
         self._anchor = anchor
-        self._window = Points(window.times, window.labels, *sites)
+        self._window = window._replace(precision=sites.precision, shift=sites.shift)
 
     def _last_time(self) -> float | None:
         if len(self._window.times):
@@ -113,29 +140,37 @@ class Online:
     def _filtered(self, first: int) -> Anchor:
         """The filtered state at the last row that leaves the window."""
         chain = self._chain(self._window.times, self._anchor)
-        state = chain.state(self._window.precision, self._window.shift, first - 1)
+        state = chain.state(*self._map(self._window).pulled(self._window.sites), first - 1)
         return Anchor(float(self._window.times[first - 1]), *state)
 
-    def _first_sites(self, X: Array, Y: Array) -> Sites:
+    def _map(self, points: Points) -> AffineMap:
+        """How the latents there are made of the processes."""
+        model, offset = self._model, points.extras.offset
+        return model.map_at(points.times[:, None], offset) or AffineMap(None, None)
+
+    def _first_sites(self, X: Array, Y: Array, extras: Extras) -> Sites:
         """Of points that were not seen before."""
         model, precision = self._model, self._model.start_precision
+        labels = observed(Y, extras.weights)
         if precision is None:
             floor = START_PRECISION if model.curvature.bends_with_step else 0.0
-            found = mode_sites(model.recipe, model.covariances, X, Y, floor)
+            found = mode_sites(model.recipe_for(extras), model.prior_moments(X, extras.offset), labels, floor)
             if found is not None:
                 return found
-        return plain_sites(Y, len(model.covariances), START_PRECISION if precision is None else precision)
+        return plain_sites(labels, model.latents, START_PRECISION if precision is None else precision)
 
-    def _updated(self, window: Points, anchor: Anchor | None, recipe: SiteRecipe, iterations: int) -> Sites:
+    def _updated(self, window: Points, anchor: Anchor | None, iterations: int) -> Sites:
         """The window's sites after so many checked steps."""
-        chain = self._chain(window.times, anchor)
+        chain, link = self._chain(window.times, anchor), self._map(window)
 
         def posterior(sites: Sites) -> Marginals:
-            found = chain.posterior(*sites)
-            return Marginals(found.mean, found.cov, found.cov, found.log_z)
+            found = chain.posterior(*link.pulled(sites))
+            cov = link.cov(found.cov)
+            return Marginals(link.mean(found.mean), cov, cov, found.log_z + link.log_factor(sites))
 
-        problem = Problem(recipe, window.labels, posterior)
-        start = at_sites(problem, Sites(window.precision, window.shift), None)
+        extras = window.extras
+        problem = Problem(self._model.recipe_for(extras), observed(window.labels, extras.weights), posterior)
+        start = at_sites(problem, window.sites, None)
         walk = Walk(problem, start, self._model.damping)
         for _ in range(iterations):
             walk.step()
@@ -148,18 +183,23 @@ class Online:
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Marginals of the latents at inputs that the window reaches."""
         window, count = self._window, len(X)
-        D = window.shift.shape[1]
-        blank = Points(
-            X[:, 0], np.empty((count, window.labels.shape[1])), np.zeros((count, D, D)), np.zeros((count, D))
-        )
+        D, outputs = window.shift.shape[1], window.labels.shape[1]
+        shapes = ((count, outputs), (count, D, D), (count, D), (count, D), (count,))
+        blank = Points(X[:, 0], *(np.zeros(shape) for shape in shapes))
         both = _joined([window, blank])
         order = np.argsort(both.times, kind="stable")
-        chain = self._chain(both.times[order], self._anchor)
-        mean, cov, *_ = chain.posterior(both.precision[order], both.shift[order])
+        both = Points(*(a[order] for a in both))
+        chain, link = self._chain(both.times, self._anchor), self._map(both)
+        mean, cov, *_ = chain.posterior(*link.pulled(both.sites))
+        mean, cov = link.mean(mean), link.cov(cov)
         place = np.empty(order.size, dtype=np.int64)
         place[order] = np.arange(order.size)
         mine = place[len(window.times) :]
         return mean[mine], cov[mine]
+
+    def extras(self) -> Extras:
+        """Offsets and weights of all points, in time order."""
+        return self.points().extras
 
     def points(self) -> Points:
         """All points, in time order, with their sites."""

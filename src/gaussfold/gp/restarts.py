@@ -61,7 +61,9 @@ def screened(model: GaussianProcess, values: Mapping[str, float], rows: np.ndarr
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             blank = twin(model, covariances, likelihood, iterations=ITERATIONS)
-            return blank.fit(model.X_[rows], model.Y_[rows]).energy()
+            few = model.extras_.of(rows)
+            blank.fit(model.X_[rows], model.Y_[rows], offset=few.offset, sample_weight=few.weights)
+            return blank.energy()
     except (ValueError, np.linalg.LinAlgError):
         return np.inf
 
@@ -78,7 +80,8 @@ def twin(
     return type(model)(
         tuple(covariances), likelihood, model.rule, model.curvature, model.structure,
         inducing=model.inducing if Z is None else Z, damping=model.damping, tol=model.tol, cubature=model.cubature,
-        max_iter=model.max_iter if iterations is None else iterations, verbose=False, random_state=0,
+        max_iter=model.max_iter if iterations is None else iterations, verbose=False, random_state=0, mean=model.means,
+        mixing=model.mixing,
     )  # fmt: skip
 
 

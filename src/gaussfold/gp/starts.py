@@ -7,11 +7,8 @@ with halved steps; the rule's expansion around it, without negative directions, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from gaussfold.gp.covariances import Covariance
 from gaussfold.likelihoods.chained import VectorLikelihood
 from gaussfold.linalg.small import applied, inverse, symmetrised
 from gaussfold.rules import SiteRecipe
@@ -33,14 +30,16 @@ def plain_sites(Y: Array, latents: int, precision: float) -> Sites:
     return Sites(start, np.zeros((len(Y), latents)))
 
 
-def mode_sites(recipe: SiteRecipe, covariances: Sequence[Covariance], X: Array, Y: Array, floor: float) -> Sites | None:
-    """Sites around every row's own mode, no eigenvalue below ``floor``; None where the likelihood gives no numbers."""
+def mode_sites(recipe: SiteRecipe, prior: tuple[Array, Array], Y: Array, floor: float) -> Sites | None:
+    """Sites around every row's own mode, no eigenvalue below ``floor``; None where the likelihood gives no numbers.
+
+    ``prior`` are mean and variance of the latents before any label, (N, D) each.
+    """
     seen = ~missing_rows(Y)
-    model, labels = recipe.model, Y[seen]
-    variance = np.stack([c.diagonal(X[seen]) for c in covariances], axis=1)
-    variance = np.maximum(variance, np.finfo(float).tiny ** 0.5)
+    model, labels, centre = recipe.model, Y[seen], prior[0][seen]
+    variance = np.maximum(prior[1][seen], np.finfo(float).tiny ** 0.5)
     with np.errstate(all="ignore"):  # a trial that overflows is taken back
-        mode, precision = _modes(model, labels, variance)
+        mode, precision = _modes(model, labels, centre, variance)
         if not np.isfinite(precision).all():
             return None
         if recipe.rule.looks_at_mean:
@@ -51,7 +50,7 @@ def mode_sites(recipe: SiteRecipe, covariances: Sequence[Covariance], X: Array, 
         shift = first + applied(curvature, mode)
     if not (np.isfinite(curvature).all() and np.isfinite(shift).all()):
         return None
-    sites = plain_sites(Y, len(covariances), 0.0)
+    sites = plain_sites(Y, centre.shape[1], 0.0)
     sites.precision[seen], sites.shift[seen] = curvature, shift
     return sites
 
@@ -66,21 +65,21 @@ def _positive(precision: Array, floor: float) -> Array:
     return symmetrised((vectors * np.maximum(values, floor)[:, None, :]) @ np.swapaxes(vectors, 1, 2))
 
 
-def _modes(model: VectorLikelihood, Y: Array, variance: Array) -> tuple[Array, Array]:
-    """Of ``log p(y | f) - Σ f²/2k`` in every row, and the precision there (upward bends of log p taken as flat)."""
+def _modes(model: VectorLikelihood, Y: Array, centre: Array, variance: Array) -> tuple[Array, Array]:
+    """Of ``log p(y | f) - Σ (f - m)²/2k`` in every row, and the precision there (upward bends of log p as flat)."""
     rows, D = variance.shape
-    f = np.zeros((rows, D))
+    f = centre.copy()
     precision = np.zeros((rows, D, D))
     left = np.arange(rows)
     for _ in range(STEPS):
-        y, here, k = Y[left], f[left], variance[left]
+        y, here, m, k = Y[left], f[left], centre[left], variance[left]
         first, second = model.derivatives(y, here)
-        pull = first - here / k
+        pull = first - (here - m) / k
         P = _positive(-np.asarray(second), 0.0)
         P[:, np.arange(D), np.arange(D)] += 1.0 / k
         precision[left] = P
         step = applied(inverse(P), pull)
-        moved = _shortened(model, y, here, k, step)
+        moved = _shortened(model, y, here, (m, k), step)
         f[left] = here + moved
         far = np.einsum("nd,nd->n", moved, applied(P, moved)) > CLOSE**2
         left = left[far]
@@ -89,11 +88,12 @@ def _modes(model: VectorLikelihood, Y: Array, variance: Array) -> tuple[Array, A
     return f, precision
 
 
-def _shortened(model: VectorLikelihood, Y: Array, f: Array, variance: Array, step: Array) -> Array:
+def _shortened(model: VectorLikelihood, Y: Array, f: Array, prior: tuple[Array, Array], step: Array) -> Array:
     """Each row's step, halved until its log posterior does not fall; nothing where it always does."""
+    centre, variance = prior
 
     def height(rows: np.ndarray, at: Array) -> Array:
-        return np.asarray(model.log_prob(Y[rows], at) - 0.5 * (at**2 / variance[rows]).sum(axis=1))
+        return np.asarray(model.log_prob(Y[rows], at) - 0.5 * ((at - centre[rows]) ** 2 / variance[rows]).sum(axis=1))
 
     rows = np.arange(len(f))
     before, out, share = height(rows, f), np.zeros(f.shape), 1.0

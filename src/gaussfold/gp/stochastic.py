@@ -34,6 +34,7 @@ def fit_in_batches(model: Fitting, prior: SparsePrior, iterations: int) -> tuple
     """Run so many batches; returns the tied factor, energies (noisy, the last one over all rows), and the bad sites."""
     recipe = model.recipe
     check_batches(recipe)
+    labels = model.labels
     N, size = len(model.X_), min(model.batch_size or 1, len(model.X_))
     count = sum(len(prior.Z) for _ in prior.covariances)
     tied = Tied(np.zeros((count, count)), np.zeros(count))
@@ -43,9 +44,9 @@ def fit_in_batches(model: Fitting, prior: SparsePrior, iterations: int) -> tuple
         for done in range(iterations):
             rows = np.sort(model.rng.choice(N, size, replace=False))
             features = prior.features(model.X_[rows])
-            history.append(tied_energy(recipe, model.Y_[rows], features, tied, N))
+            history.append(tied_energy(recipe, labels[rows], features, tied, N))
             progress.show(done + 1, f"energy {history[-1]:.6g}")
-            new, bad = _batch_sites(recipe, model.Y_[rows], features, tied, N)
+            new, bad = _batch_sites(recipe, labels[rows], features, tied, N)
             found = gathered(features, new)
             rho, scale = model.damping, N / size
             tied = Tied(
@@ -53,7 +54,7 @@ def fit_in_batches(model: Fitting, prior: SparsePrior, iterations: int) -> tuple
                 (1.0 - rho) * tied.shift + rho * scale * found.shift,
             )
             bad = bad[0], int(rows[bad[1]]) if bad[0] else -1
-    history.append(full_energy(recipe, model.X_, model.Y_, prior, tied))
+    history.append(full_energy(recipe, model.X_, labels, prior, tied))
     return tied, history, bad
 
 

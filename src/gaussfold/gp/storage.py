@@ -10,8 +10,10 @@ import numpy as np
 from gaussfold import registry
 from gaussfold.checks import one_of, whole
 from gaussfold.gp import checks
-from gaussfold.gp.sparse import SparsePrior, Tied
+from gaussfold.gp.extras import Extras
+from gaussfold.gp.sparse import Tied
 from gaussfold.gp.times import UNITS, Clock
+from gaussfold.gp.weighted import weights_of
 from gaussfold.likelihoods import as_vector
 from gaussfold.rules.bfgs import QuasiNewtonMemory
 from gaussfold.schema import Part, equal, refuse, together
@@ -29,6 +31,9 @@ DATA = (
     Part("Y", ("N", "outputs"), "double", gaps=True),
     Part("precision", ("N", "D", "D"), "double", symmetric=True),
     Part("shift", ("N", "D"), "double"),
+    Part("offset", ("N", "D"), "double", optional=True),
+    Part("weights", ("N",), "double", optional=True),
+    Part("mixing", ("D", "Q"), "double", optional=True),
     Part("Z", ("M", "inputs"), "double", optional=True),
     Part("memory0", ("N", "K", "K"), "double", optional=True),
     Part("memory1", ("N", "K"), "double", optional=True),
@@ -53,6 +58,8 @@ def header(model: GaussianProcess, rng: np.random.Generator) -> dict[str, object
         "rng": encode_rng(rng),
         "inducing": int(model.inducing) if isinstance(model.inducing, int | np.integer) else None,
     }
+    if model.means is not None:
+        described["mean"] = registry.encode(model.means)
     if model.clock_ is not None:
         described["clock"] = list(model.clock_)
     if "result_" in given:
@@ -65,8 +72,11 @@ def state(model: GaussianProcess, memory: QuasiNewtonMemory | None) -> dict[str,
     arrays: dict[str, np.ndarray] = {}
     if isinstance(model.inducing, np.ndarray | list | tuple):
         arrays["inducing"] = np.asarray(model.inducing, dtype=np.float64)
+    if model.mixing is not None:
+        arrays["mixing"] = model.mixing
     if not model.is_fitted:
         return arrays
+    arrays |= {name: a for name, a in model.extras_._asdict().items() if a is not None}
     arrays |= {"X": model.X_, "Y": model.Y_, "precision": model.sites_.precision, "shift": model.sites_.shift}
     if model.prior_.Z is not None:
         arrays["Z"] = model.prior_.Z
@@ -83,7 +93,9 @@ def blank(cls: type[Model], described: Mapping[str, Any], arrays: Mapping[str, n
     for name in ("likelihood", "rule", "curvature", "cubature"):
         options[name] = registry.decode(described[name], name)
     covariances: Any = registry.decode(described["covariances"], "covariance")
-    return cls(covariances, inducing=arrays.get("inducing", described["inducing"]), **options)
+    means: Any = registry.decode(described["mean"], "mean") if "mean" in described else None
+    inducing = arrays.get("inducing", described["inducing"])
+    return cls(covariances, inducing=inducing, mean=means, mixing=arrays.get("mixing"), **options)
 
 
 def check(model: GaussianProcess, arrays: Mapping[str, np.ndarray]) -> None:
@@ -128,9 +140,9 @@ def finish(model: GaussianProcess, described: Mapping[str, Any], arrays: Mapping
         return
     check(model, arrays)
     model.X_, model.Y_ = arrays["X"], arrays["Y"]
+    model.extras_ = Extras(arrays.get("offset"), weights_of(arrays.get("weights"), len(model.X_), model.rule))
     model.sites_ = Sites(arrays["precision"], arrays["shift"])
-    sparse = model.structure == "sparse"
-    model.prior_ = SparsePrior(model.covariances, model.X_, arrays["Z"]) if sparse else model.prior_at(model.X_)
+    model.prior_ = model.prior_at(model.X_, model.extras_, arrays.get("Z"))
     model.memory_ = memory(arrays)
     if "clock" in described:
         unit, zoned = described["clock"]

@@ -41,7 +41,7 @@ SHORTEST = 2.0**-10
 """Of the longest step, for rules without a quantity to lower."""
 PATIENCE = 3
 """Steps without a smaller move than any before."""
-NEAR = 0.01
+NEAR = 0.003
 """Standard deviations that a full step may still move when a fixed point counts as found."""
 
 
@@ -166,7 +166,7 @@ class Walk:
         old, self.now, self.rho = self.now, new, rho
         before, self._fall = self._fall, abs(new.energy - old.energy)
         self._rate = min(self._fall / before, 0.999) if np.isfinite(before) and before > 0.0 else 0.5
-        self._taken, steps_before = rho / self._longest, self._steps
+        self._taken, steps_before = rho, self._steps
         self._steps += 1
         move = _moved(old.marginals, new.marginals) / rho
         if not self._problem.has_merit and steps_before:
@@ -192,8 +192,6 @@ class Walk:
         Where a search ended without a step it is the slope of the energy along it.
         """
         if self.is_stuck:
-            return self._fall
-        if not self._problem.has_merit:  # a fixed point is told by the moves
             return self._fall
         return self._fall * max(1.0, self._rate / (1.0 - self._rate), 1.0 / self._taken)
 

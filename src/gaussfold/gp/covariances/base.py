@@ -103,6 +103,11 @@ class Covariance(ABC):
         """Both :meth:`vjp` and :meth:`input_vjp`; a covariance may share the work."""
         return self.vjp(X, Z, bar), self.input_vjp(X, Z, bar)
 
+    def check_columns(self, columns: int) -> None:
+        """Refuse inputs of so many columns if this covariance is defined on others."""
+        self.diagonal(np.zeros((1, columns)))
+        self(np.zeros((1, columns)))
+
     def state_space(self) -> StateSpace:
         """The linear stochastic differential equation with this covariance, for inputs in one column."""
         msg = (
