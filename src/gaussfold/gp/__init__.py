@@ -19,9 +19,19 @@ from gaussfold.gp.means import ConstantMean as ConstantMean
 from gaussfold.gp.means import LinearMean as LinearMean
 from gaussfold.gp.means import Mean as Mean
 from gaussfold.gp.model import GaussianProcess as GaussianProcess
+from gaussfold.gp.outputs import Outputs as Outputs
 
 if not TYPE_CHECKING:
     __all__ = [
         *covariances.__all__,
-        *("BasisMean", "ConstantMean", "FitResult", "GaussianProcess", "LinearMean", "Mean", "NotConvergedWarning"),
+        *(
+            "BasisMean",
+            "ConstantMean",
+            "FitResult",
+            "GaussianProcess",
+            "LinearMean",
+            "Mean",
+            "NotConvergedWarning",
+            "Outputs",
+        ),
     ]

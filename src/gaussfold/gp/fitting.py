@@ -1,6 +1,6 @@
 """The half of the model that fits: options, a prior for the data, and iterations until the energy settles.
 
-`model.GaussianProcess` is the other half, and what users see: hyperparameters, predictions, streams, files.
+`predicting.Predicting` is the other half, `model.GaussianProcess` what users see: both, learning, streams and files.
 """
 
 from __future__ import annotations
@@ -197,16 +197,18 @@ class Fitting:
 
     def prior_at(self, X: Array, extras: Extras = NONE, Z: Array | None = None) -> Prior:
         """Return the prior of this structure at other inputs, with inducing inputs Z or such drawn anew."""
-        kernels = self.covariances
+        inner = self.plain_prior(X, self.covariances, Z)
+        link = self.map_at(X, extras.offset)
+        return inner if link is None else Affine(inner, link, self.mean_at)
+
+    def plain_prior(self, X: Array, kernels: tuple[Covariance, ...], Z: Array | None) -> Prior:
+        """Independent processes of mean zero with these covariances."""
         inner: Prior | None = MarkovPrior(kernels, X) if self.structure == "markov" else None
         for each in kernels:
             each.check_columns(X.shape[1])
         if self.structure == "sparse":
             inner = SparsePrior(kernels, X, checks.inducing_of(self.inducing, X, self.rng) if Z is None else Z)
-        if inner is None:
-            inner = DensePrior(kernels, X)
-        link = self.map_at(X, extras.offset)
-        return inner if link is None else Affine(inner, link, self.mean_at)
+        return DensePrior(kernels, X) if inner is None else inner
 
     def map_at(self, X: Array, offset: Array | None) -> AffineMap | None:
         """How the latents there are made of the processes; None if they are these themselves."""

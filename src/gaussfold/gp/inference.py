@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gaussfold.gp.starts import START_PRECISION, mode_sites, plain_sites
-from gaussfold.gp.walk import Point, Problem, Walk, at_sites, measured
+from gaussfold.gp.walk import MOST, Point, Problem, Walk, at_sites, measured
 from gaussfold.progress import Progress
 from gaussfold.rules import GaussNewton
 from gaussfold.types import Sites
@@ -153,7 +153,7 @@ def _warn(model: Fitting, history: list[float], to_come: float, trouble: str) ->
     msg = (
         f"inference has not converged after {len(history)} iterations{trouble}: the energy, now {history[-1]:.6g}, "
         f"last changed by {change:.3g} and may change by {to_come:.3g} more, where tol={model.tol:g} allows "
-        f"{model.tol * (1.0 + abs(history[-1])):.3g}; raise max_iter={model.max_iter} or call resume(), or use "
+        f"{model.tol * min(1.0 + abs(history[-1]), MOST):.3g}; raise max_iter={model.max_iter} or call resume(), or use "
         "rule='vi' with curvature='exact', whose steps always lower the energy"
     )
     warnings.warn(msg, NotConvergedWarning, stacklevel=5)

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, Self, overload
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 
-from gaussfold.gp import checks, hyper, storage, times
-from gaussfold.gp.extras import extras_of, offset_of
-from gaussfold.gp.fitting import Fitting
+from gaussfold.gp import checks, hyper, plots, storage, times
+from gaussfold.gp.components import Component, components
+from gaussfold.gp.extras import extras_of
+from gaussfold.gp.inference import start
 from gaussfold.gp.learning import Gradient, Learned, Options, energy_gradient, learn
 from gaussfold.gp.online import Online
+from gaussfold.gp.predicting import Predicting
+from gaussfold.gp.summary import one_line, table
 from gaussfold.gp.threads import fitting_threads
-from gaussfold.likelihoods import as_vector
-from gaussfold.types import Array, ArrayLike
+from gaussfold.types import ArrayLike
 
 
-class GaussianProcess(Fitting):
+class GaussianProcess(Predicting):
     """A Gaussian process with any likelihood: bayes-newton, algorithms 1 to 3.
 
     Each iteration looks at the posterior marginal of every observation, replaces its likelihood by the Gaussian site
@@ -46,7 +48,7 @@ class GaussianProcess(Fitting):
     max_iter : int, default=100
         Most iterations of one fit; one that has not converged by then warns (`NotConvergedWarning`).
     tol : float, default=1e-6
-        A fit has converged when the energy changes by less than ``tol * (1 + |energy|)``.
+        A fit has converged when the energy is to change by less than ``tol * (1 + |energy|)``, and 200 tol nats.
     start_precision : float, default=None
         Precision of every site before the first iteration (around zero), ≥ 0. None starts at the mode of every row's
         own posterior, or at 0.01 where an exact number of iterations is asked for.
@@ -96,6 +98,25 @@ class GaussianProcess(Fitting):
         """Names and values of all hyperparameters; names go into ``fixed`` of `learn_hyperparameters`."""
         return hyper.parameters(self.covariances, self.likelihood)
 
+    def set_parameters(self, values: Mapping[str, float]) -> Self:
+        """Give hyperparameters other values, by the names of `parameters`; a fitted model settles anew."""
+        covariances, likelihood = hyper.replaced(self.covariances, self.likelihood, values)
+        if self._online is not None or self.is_fitted:
+            self._fitted()
+        before = dict(vars(self))
+        try:
+            self.covariances, self.likelihood = covariances, likelihood
+            if self.is_fitted:
+                self._online = None
+                self.prior_ = self.prior_at(self.X_, self.extras_, self.prior_.Z)
+                start(self, chosen=True)
+                return self.resume()
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+        return self
+
     def energy_gradient(self, *, settled: bool = False) -> Gradient:
         """Derivatives of `energy` at fixed sites, for the log of every hyperparameter and for the inducing inputs.
 
@@ -125,62 +146,29 @@ class GaussianProcess(Fitting):
         with fitting_threads(self.matrix_rows):
             return learn(self, optimizer, Options(max_iter, fixed, learn_inducing, restarts, subset))
 
-    # Predicting
+    # Looking
 
-    def predict_latent(self, X: ArrayLike, *, offset: ArrayLike | None = None) -> tuple[Array, Array]:
-        """Mean (n, D) and covariance (n, D, D) of the latents at new inputs, with the offsets of these."""
-        mean, cov = self._predict_latent(X)
-        known = offset_of(offset, len(mean), self.latents)
-        return (mean if known is None else mean + known), cov
+    def __repr__(self) -> str:
+        return one_line(self)
 
-    def _predict_latent(self, X: ArrayLike) -> tuple[Array, Array]:
-        if self._online is not None and self._is_stale:  # the window is often enough, and cheaper
-            inputs = self._inputs(X, columns=1, may_be_empty=True)
-            if self._online.reaches(inputs):
-                return self._online.predict(inputs)
+    def summary(self) -> str:
+        """What the model is, how the fit went, and its hyperparameters, as a table for the eye."""
         self._fitted()
-        rows = self._inputs(X, columns=self.X_.shape[1], may_be_empty=True)
-        if self.batch_size is not None:
-            return self._sparse.predict_tied(self.tied_, rows)
-        return self.prior_.predict(self.sites_, rows)
+        return table(self)
 
-    @overload
-    def predict(
-        self, X: ArrayLike, return_std: Literal[False] = False, *, offset: ArrayLike | None = None
-    ) -> Array: ...
-    @overload
-    def predict(
-        self, X: ArrayLike, return_std: Literal[True], *, offset: ArrayLike | None = None
-    ) -> tuple[Array, Array]: ...
-    def predict(
-        self, X: ArrayLike, return_std: bool = False, *, offset: ArrayLike | None = None
-    ) -> Array | tuple[Array, Array]:
-        """Mean of y at new inputs (and its standard deviation, noise included), latents integrated out.
+    def components(self, X: ArrayLike) -> list[Component]:
+        """Posterior of every part of a sum of covariances (trend, season, rest), each with mean and std at new inputs.
 
-        Shape (n,) for one output, else (n, P).
+        On the dense and the Markov prior the means add up to the latent's (without its mean function and offset); a
+        sparse prior gives every part inducing variables of its own.
         """
-        mean, cov = as_vector(self.likelihood).predictive(*self.predict_latent(X, offset=offset), self.cubature)
-        std = np.sqrt(np.diagonal(cov, axis1=1, axis2=2))
-        if mean.shape[1] == 1:
-            mean, std = mean[:, 0], std[:, 0]
-        return (mean, std) if return_std else mean
-
-    def predict_density(self, X: ArrayLike, Y: ArrayLike, *, offset: ArrayLike | None = None) -> Array:
-        """Log predictive density of every row; ``-mean()`` of it is the NLPD. A row that is all NaN gives 0."""
-        mean, cov = self.predict_latent(X, offset=offset)
-        values = checks.labels(Y, len(mean), self.likelihood)
-        return as_vector(self.likelihood).log_predictive(values, mean, cov, self.cubature)
-
-    def sample_posterior(
-        self, X: ArrayLike, n_samples: int = 1, random_state: int | np.random.Generator | None = None
-    ) -> Array:
-        """Joint draws of the latents at new inputs, shape (n_samples, n, D)."""
         self._fitted()
-        rng = self.rng if random_state is None else np.random.default_rng(random_state)
-        rows = self._inputs(X, columns=self.X_.shape[1])
-        if self.batch_size is not None:
-            return self._sparse.sample_tied(self.tied_, rows, n_samples, rng)
-        return self.prior_.sample(self.sites_, rows, n_samples, rng)
+        return components(self, self._inputs(X, columns=self.X_.shape[1]))
+
+    def plot(self, X: ArrayLike | None = None, *, ax: Any = None) -> Any:
+        """Draw data, median and bands of y on one input column with Matplotlib; X: where (a forecast, say); the axes."""
+        self._fitted()
+        return plots.plot(self, X, ax)
 
     # Streaming
 

@@ -39,6 +39,8 @@ EXPLOSION = 0.2
 """Rise of the energy, relative to its size and the number of labels, that no step to a fixed point makes."""
 SHORTEST = 2.0**-10
 """Of the longest step, for rules without a quantity to lower."""
+MOST = 200.0
+"""However large the energy is, what is to come of it counts in nats: 2e-4 of them at the default ``tol``."""
 PATIENCE = 3
 """Steps without a smaller move than any before."""
 NEAR = 0.003
@@ -200,7 +202,7 @@ class Walk:
         size = 1.0 + abs(self.now.energy)
         if self._steps == 1 and self._fall <= SLACK * size and self._move <= np.sqrt(SLACK):
             return True  # the start was the answer, as with normal noise
-        if self.to_come > tol * size:
+        if self.to_come > tol * min(size, MOST):
             return False
         return self.is_stuck or (self._steps > 1 and (self._problem.has_merit or self._move <= NEAR))
 
