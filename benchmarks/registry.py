@@ -31,4 +31,8 @@ BENCHMARKS = {
         "benchmarks.gp_table",
         "what used to fail on ordinary data with default options, each tried again: issue 17's table",
     ),
+    "gp-fuzz": (
+        "benchmarks.gp_fuzz",
+        "a thousand random Gaussian-process problems: converged or warned, finite, and where other optimisers end",
+    ),
 }

@@ -2,8 +2,11 @@
 
 - `covariances`: one covariance function, one file, its state-space form with it
 - `priors`: what a prior promises; `dense`, `sparse`, `markov` (`chain`, `kalman`, `square_root`) keep it
+- `affine`, `means`, `linear_parts`: mean functions, offsets and mixtures of processes, for all three priors
+- `weighted`, `outputs`, `extras`: rows that count more or less, several outputs
 - `site_updates`, `starts`, `walk`, `inference`: sites from marginals and marginals from sites, until the energy settles
 - `learning`, `hyper`: hyperparameters; `stochastic`: batches; `online`: streams; `storage`: model files
+- `fitting`, `predicting`, `model`: the class that users see, in three steps; `outcomes`, `components`, `plots`, `summary`
 
 Reference twins: ``tests/reference/dense_gp.py`` and ``tests/reference/kalman.py``.
 """

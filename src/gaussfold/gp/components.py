@@ -1,7 +1,7 @@
 """The parts of a sum: trend, season and rest, each with a band of its own.
 
-If ``f = Σ f_k`` with a covariance each, then f is a mixture of independent processes, and a site on f is a site on all of
-them (`affine`). So the posterior of every part comes from the prior that has the parts as its processes.
+If ``f = Σ f_k`` with a covariance each, then f is a mixture of independent processes, and a site on f is a site on all
+of them (`affine`). So the posterior of every part comes from the prior that has the parts as its processes.
 """
 
 from __future__ import annotations

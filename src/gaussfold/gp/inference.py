@@ -153,7 +153,7 @@ def _warn(model: Fitting, history: list[float], to_come: float, trouble: str) ->
     msg = (
         f"inference has not converged after {len(history)} iterations{trouble}: the energy, now {history[-1]:.6g}, "
         f"last changed by {change:.3g} and may change by {to_come:.3g} more, where tol={model.tol:g} allows "
-        f"{model.tol * min(1.0 + abs(history[-1]), MOST):.3g}; raise max_iter={model.max_iter} or call resume(), or use "
-        "rule='vi' with curvature='exact', whose steps always lower the energy"
+        f"{model.tol * min(1.0 + abs(history[-1]), MOST):.3g}; raise max_iter={model.max_iter} or call resume(), or "
+        "use rule='vi' with curvature='exact', whose steps always lower the energy"
     )
     warnings.warn(msg, NotConvergedWarning, stacklevel=5)

@@ -166,7 +166,7 @@ class GaussianProcess(Predicting):
         return components(self, self._inputs(X, columns=self.X_.shape[1]))
 
     def plot(self, X: ArrayLike | None = None, *, ax: Any = None) -> Any:
-        """Draw data, median and bands of y on one input column with Matplotlib; X: where (a forecast, say); the axes."""
+        """Draw data, median and bands of y over one input column (at X: a forecast, say), on Matplotlib's axes."""
         self._fitted()
         return plots.plot(self, X, ax)
 

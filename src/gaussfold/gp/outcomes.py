@@ -31,9 +31,9 @@ BISECTIONS = 60
 def outcome(likelihood: object, F: Array) -> Any:
     """The distribution of y given latents (..., D), frozen, of `scipy.stats`; others join by ``outcome.register``."""
     msg = (
-        f"{likelihood} does not say how its labels are distributed (asked at latents of shape {F.shape}): quantiles and "
-        "draws of y need gaussfold.gp.outcomes.outcome.register(YourLikelihood), a function of likelihood and latents "
-        "with a frozen distribution of scipy.stats"
+        f"{likelihood} does not say how its labels are distributed (asked at latents of shape {F.shape}): quantiles "
+        "and draws of y need gaussfold.gp.outcomes.outcome.register(YourLikelihood), a function of likelihood and "
+        "latents with a frozen distribution of scipy.stats"
     )
     raise ValueError(msg)
 
@@ -150,7 +150,7 @@ def quantiles(likelihood: object, mean: Array, cov: Array, levels: Sequence[floa
             msg = "Softmax: classes have no order, and so no quantiles; use predict for their probabilities"
             raise ValueError(msg)
         points, weights = _nodes(len(at))
-        roots = lower_roots(cov[np.ix_(np.arange(len(cov)), at, at)], "cov")
+        roots = lower_roots(np.ascontiguousarray(cov[:, at][:, :, at]), "cov")
         F = mean[:, None, at] + points @ np.swapaxes(roots, -1, -2)
         found.append(np.stack([_quantile(outcome(part, F), weights, q, is_discrete(part)) for q in levels], axis=1))
     return found[0] if len(found) == 1 else np.stack(found, axis=1)
@@ -164,7 +164,7 @@ def _quantile(given: Any, weights: Array, q: float, discrete: bool) -> Array:
         middle = 0.5 * (low + high)
         reached = given.cdf(np.broadcast_to(middle[:, None], each.shape)) @ weights >= q
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-    return np.floor(high + 1e-9 * (1.0 + np.abs(high))) if discrete else high
+    return np.asarray(np.floor(high + 1e-9 * (1.0 + np.abs(high))) if discrete else high)
 
 
 @lru_cache(maxsize=8)

@@ -12,6 +12,7 @@ from gaussfold.likelihoods import resolve as resolve_likelihood
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.likelihoods.normal import NormalMoments
 from gaussfold.protocols import Likelihood
+from gaussfold.registry import register
 from gaussfold.types import Array, ArrayLike
 
 
@@ -149,3 +150,6 @@ def _marginal(p: int, Y: Array, mean: Array, cov: Array) -> tuple[Array, Array, 
     """What output p sees."""
     one = slice(p, p + 1)
     return np.ascontiguousarray(Y[:, one]), np.ascontiguousarray(mean[:, one]), np.ascontiguousarray(cov[:, one, one])
+
+
+register("likelihood", Outputs)

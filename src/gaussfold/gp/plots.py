@@ -48,6 +48,6 @@ def _ticks(model: GaussianProcess, numbers: Array) -> np.ndarray:
     if model.clock_ is None:
         return numbers
     whole = np.floor(numbers)
-    one = np.timedelta64(1, model.clock_.unit).astype("timedelta64[ns]").astype(np.float64)
+    one = np.ones(1, f"timedelta64[{model.clock_.unit}]").astype("timedelta64[ns]").astype(np.float64)
     rest = ((numbers - whole) * one).astype(np.int64).astype("timedelta64[ns]")
     return np.asarray(whole.astype(np.int64).astype(f"datetime64[{model.clock_.unit}]").astype("datetime64[ns]") + rest)
