@@ -24,6 +24,7 @@ ODD = {
     "damping": 0.23,
     "ep": "printed",
     "expectation": "quadrature",
+    "families": (lk.Bernoulli("probit"), lk.Gaussian(0.3)),
     "form": "mean-only",
     "link": "probit",
     "lengthscale": (0.3, 1.9),

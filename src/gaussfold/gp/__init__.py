@@ -6,7 +6,8 @@
 - `weighted`, `outputs`, `extras`: rows that count more or less, several outputs
 - `site_updates`, `starts`, `walk`, `inference`: sites from marginals and marginals from sites, until the energy settles
 - `learning`, `hyper`: hyperparameters; `stochastic`: batches; `online`: streams; `storage`: model files
-- `fitting`, `predicting`, `model`: the class that users see, in three steps; `outcomes`, `components`, `plots`, `summary`
+- `fitting`, `predicting`, `model`: the class that users see, in three steps
+- `outcomes`, `components`, `plots`, `summary`: what it says of y, of its parts, and of itself
 
 Reference twins: ``tests/reference/dense_gp.py`` and ``tests/reference/kalman.py``.
 """

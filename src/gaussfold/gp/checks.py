@@ -118,6 +118,19 @@ def structure_of(structure: str) -> str:
     return one_of("structure", structure, STRUCTURES)
 
 
+def batch_size_of(batch_size: int | None, structure: str, *, plain: bool) -> int | None:
+    """Rows per batch, for a structure that learns from such; ``plain``: neither a mean nor mixed latents."""
+    if batch_size is None:
+        return None
+    if structure != "sparse":
+        msg = f"batch_size={batch_size!r}: only structure='sparse' learns from batches; leave it None"
+        raise ValueError(msg)
+    if not plain:
+        msg = f"batch_size={batch_size!r}: batches know neither a mean nor mixed latents; leave batch_size None"
+        raise ValueError(msg)
+    return whole("batch_size", batch_size)
+
+
 def inducing_of(inducing: Any, X: Array, rng: np.random.Generator) -> Array:
     """Inducing inputs: given, or so many drawn from X, spread out (k-means++ seeding)."""
     if inducing is None:

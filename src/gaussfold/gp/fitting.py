@@ -77,13 +77,8 @@ class Fitting:
         self.tol = between("tol", tol, 0, 1)
         self.start_precision = None if start_precision is None else not_negative("start_precision", start_precision)
         self.cubature = cubature
-        self.batch_size = None if batch_size is None else whole("batch_size", batch_size)
-        if self.batch_size is not None and self.structure != "sparse":
-            msg = f"batch_size={batch_size!r}: only structure='sparse' learns from batches; leave it None"
-            raise ValueError(msg)
-        if self.batch_size is not None and not (self.means is None and self.mixing is None):
-            msg = f"batch_size={batch_size!r}: batches know neither a mean nor mixed latents; leave batch_size None"
-            raise ValueError(msg)
+        plain = self.means is None and self.mixing is None
+        self.batch_size = checks.batch_size_of(batch_size, self.structure, plain=plain)
         self.time_unit = times.unit_of(time_unit)
         self.clock_: times.Clock | None = None
         self.verbose = verbose

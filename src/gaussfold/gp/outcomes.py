@@ -78,6 +78,7 @@ def _(likelihood: lk.Beta, F: Array) -> Any:
 
 @outcome.register
 def _(likelihood: lk.HeteroscedasticGaussian, F: Array) -> Any:
+    del likelihood
     return stats.norm(F[..., 0], links.softplus(F[..., 1]))
 
 
@@ -128,10 +129,15 @@ def is_discrete(likelihood: object) -> bool:
     return isinstance(likelihood, lk.Bernoulli | lk.Poisson | lk.NegativeBinomial | lk.Ordinal | lk.Softmax)
 
 
+def has_order(likelihood: object) -> bool:
+    """Whether one label can be larger than another."""
+    return not isinstance(likelihood, lk.Softmax)
+
+
 def _parts(likelihood: object) -> list[tuple[object, list[int]]]:
     """Every output's likelihood, and the latents it looks at."""
     if isinstance(likelihood, Outputs):
-        return [(part, [p]) for p, part in enumerate(likelihood.parts)]
+        return [(part, [p]) for p, part in enumerate(likelihood.families)]
     latents = lk.as_vector(likelihood).latents  # type: ignore[arg-type]  # a model's likelihood is one
     return [(likelihood, list(range(latents)))]
 
@@ -146,7 +152,7 @@ def quantiles(likelihood: object, mean: Array, cov: Array, levels: Sequence[floa
     """Of y at every row for every level: (n, levels), or (n, P, levels) for several outputs."""
     found = []
     for part, at in _parts(likelihood):
-        if isinstance(part, lk.Softmax):
+        if not has_order(part):
             msg = "Softmax: classes have no order, and so no quantiles; use predict for their probabilities"
             raise ValueError(msg)
         points, weights = _nodes(len(at))

@@ -20,7 +20,7 @@ from gaussfold.types import Array, ArrayLike
 class Outputs(VectorLikelihood):
     """``p(y | f) = Π p_p(y_p | f_p)``: output p looks at latent p alone. Any of them may be missing (NaN).
 
-    Expectations are those of the parts, each over its own marginal.
+    Expectations are those of the families, each over its own marginal.
 
     Examples
     --------
@@ -29,33 +29,33 @@ class Outputs(VectorLikelihood):
     array([-1.6128])
     """
 
-    parts: tuple[Likelihood, ...]
+    families: tuple[Likelihood, ...]
 
-    def __init__(self, parts: Sequence[str | Likelihood]) -> None:
-        if isinstance(parts, str) or not len(parts):
-            msg = f"parts={parts!r}: Outputs needs a list with one likelihood per output"
+    def __init__(self, families: Sequence[str | Likelihood]) -> None:
+        if isinstance(families, str) or not len(families):
+            msg = f"families={families!r}: Outputs needs a list with one likelihood per output"
             raise ValueError(msg)
-        object.__setattr__(self, "parts", tuple(resolve_likelihood(part) for part in parts))
+        object.__setattr__(self, "families", tuple(resolve_likelihood(part) for part in families))
 
     @property
     def latents(self) -> int:
         """As many as outputs."""
-        return len(self.parts)
+        return len(self.families)
 
     @property
     def outputs(self) -> int:
-        """As many as parts."""
-        return len(self.parts)
+        """As many as families."""
+        return len(self.families)
 
     @property
     def log_concave(self) -> bool:
-        """Whether all parts are."""
-        return all(part.log_concave for part in self.parts)
+        """Whether all families are."""
+        return all(part.log_concave for part in self.families)
 
     def explains(self, Y: Array) -> np.ndarray:
         """Output by output."""
         return np.stack(
-            [as_vector(part).explains(Y[..., p : p + 1])[..., 0] for p, part in enumerate(self.parts)], axis=-1
+            [as_vector(part).explains(Y[..., p : p + 1])[..., 0] for p, part in enumerate(self.families)], axis=-1
         )
 
     def log_prob(self, Y: ArrayLike, F: ArrayLike) -> Array:
@@ -68,7 +68,7 @@ class Outputs(VectorLikelihood):
         Y, F = np.asarray(Y, dtype=float), np.asarray(F, dtype=float)
         shape = np.broadcast_shapes(Y.shape, F.shape)
         first, second = np.zeros(shape), np.zeros((*shape, shape[-1]))
-        for p, part in enumerate(self.parts):
+        for p, part in enumerate(self.families):
             with np.errstate(invalid="ignore"):
                 slope, bend = as_vector(part).derivatives(Y[..., p : p + 1], F[..., p : p + 1])
             seen = np.broadcast_to(~np.isnan(Y[..., p]), shape[:-1])
@@ -79,14 +79,14 @@ class Outputs(VectorLikelihood):
     def conditional(self, F: ArrayLike) -> NormalMoments:
         """Output by output."""
         F = np.asarray(F, dtype=float)
-        each = [as_vector(part).conditional(F[..., p : p + 1]) for p, part in enumerate(self.parts)]
+        each = [as_vector(part).conditional(F[..., p : p + 1]) for p, part in enumerate(self.families)]
         cov = np.zeros((*F.shape, F.shape[-1]))
         for p, moments in enumerate(each):
             cov[..., p, p] = moments.cov[..., 0, 0]
         return NormalMoments(np.concatenate([m.mean + 0.0 * F[..., :1] for m in each], axis=-1), cov)
 
     def expected_log_prob(self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None) -> Array:
-        """Sum of the parts'."""
+        """Sum of the families'."""
         return self._sum(lambda part, p: part.expected_log_prob(*_marginal(p, Y, mean, cov), cubature), Y)
 
     def expected_derivatives(
@@ -94,7 +94,7 @@ class Outputs(VectorLikelihood):
     ) -> tuple[Array, Array]:
         """Of each part."""
         first, second = np.zeros(mean.shape), np.zeros(cov.shape)
-        for p, part in enumerate(self.parts):
+        for p, part in enumerate(self.families):
             seen = ~np.isnan(Y[:, p])
             if seen.any():
                 found = as_vector(part).expected_derivatives(*_marginal(p, Y[seen], mean[seen], cov[seen]), cubature)
@@ -104,7 +104,7 @@ class Outputs(VectorLikelihood):
     def summed_slopes(self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None) -> tuple[Array, Array]:
         """Of each part: by its own sum over nodes, or by Price's theorem where the engine integrates."""
         first, second = np.zeros(mean.shape), np.zeros(cov.shape)
-        for p, part in enumerate(self.parts):
+        for p, part in enumerate(self.families):
             seen = ~np.isnan(Y[:, p])
             if not seen.any():
                 continue
@@ -122,14 +122,14 @@ class Outputs(VectorLikelihood):
     ) -> Array:
         """``log E p^α`` with one output seen; with several by nodes, since the latents depend on each other."""
         if self.outputs == 1:
-            return as_vector(self.parts[0]).log_predictive(Y, mean, cov, cubature, alpha=alpha)
+            return as_vector(self.families[0]).log_predictive(Y, mean, cov, cubature, alpha=alpha)
         return super().log_predictive(Y, mean, cov, cubature, alpha=alpha)
 
     def predictive(self, mean: Array, cov: Array, cubature: AnyCubature = None) -> tuple[Array, Array]:
         """Each output's mean and variance; covariances between outputs by nodes."""
         if self.outputs > 4:
             means, total = np.empty(mean.shape), np.zeros(cov.shape)
-            for p, part in enumerate(self.parts):
+            for p, part in enumerate(self.families):
                 _, m, c = _marginal(p, mean, mean, cov)
                 first, second = as_vector(part).predictive(m, c, cubature)
                 means[:, p], total[:, p, p] = first[:, 0], second[:, 0, 0]
@@ -139,7 +139,7 @@ class Outputs(VectorLikelihood):
     def _sum(self, fn: Callable[[VectorLikelihood, int], Array], Y: Array) -> Array:
         """The sum of ``fn(part, p)`` over outputs that were seen."""
         total: Array | float = 0.0
-        for p, part in enumerate(self.parts):
+        for p, part in enumerate(self.families):
             with np.errstate(invalid="ignore"):
                 value = fn(as_vector(part), p)
             total = total + np.where(np.isnan(Y[..., p]), 0.0, value)

@@ -76,7 +76,8 @@ def state(model: GaussianProcess, memory: QuasiNewtonMemory | None) -> dict[str,
         arrays["mixing"] = model.mixing
     if not model.is_fitted:
         return arrays
-    arrays |= {name: a for name, a in model.extras_._asdict().items() if a is not None}
+    more = {"offset": model.extras_.offset, "weights": model.extras_.weights}
+    arrays |= {name: a for name, a in more.items() if a is not None}
     arrays |= {"X": model.X_, "Y": model.Y_, "precision": model.sites_.precision, "shift": model.sites_.shift}
     if model.prior_.Z is not None:
         arrays["Z"] = model.prior_.Z
