@@ -19,6 +19,14 @@ BENCHMARKS = {
         "benchmarks.calibration",
         "low-rank posteriors: coverage, loss and KL over rank, condition and prior, beside full, diagonal, the paper",
     ),
+    "calibration": (
+        "benchmarks.ranks",
+        "every estimator, covariance, likelihood and way to learn: ranks of the truth, coverage at 50, 90, 99 %",
+    ),
+    "drift": (
+        "benchmarks.drift",
+        "drift that finds itself: elec2 in order and simulated drifts, beside every single pace",
+    ),
     "deep": (
         "benchmarks.deep",
         "posteriors of networks: VIFA, SLANG, SWAG, L-RVGA beside mean field and laplace-torch; D up to 10 million",

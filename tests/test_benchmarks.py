@@ -51,3 +51,33 @@ def test_gp_data_are_what_they_say_and_an_absent_peer_is_named(monkeypatch, tmp_
     np.testing.assert_allclose(np.mean(f[:40_000] * f[40_000:]), 2.0 * (1.0 + s) * np.exp(-s), atol=0.15)
     monkeypatch.setenv("GAUSSFOLD_GPYTORCH_PYTHON", str(tmp_path / "python"))
     assert "GAUSSFOLD_GPYTORCH_PYTHON" in gp.measured("gpytorch", "sparse", tmp_path, {})["absent"]
+
+
+def test_ranks_of_the_truth_are_flat_where_the_posterior_is_exact_and_not_where_it_is_too_sure(tmp_path):
+    from benchmarks import ranks
+
+    exact = ranks.Cell("gaussian", "full", "one pass", 0.8)
+    found = np.array([ranks.ranks(exact, seed) for seed in range(150)])
+    for level in ranks.LEVELS:  # the Kalman filter is the posterior
+        low, high = ranks.band(150, level, 0.001)
+        assert ((low <= ranks.covered(found, level)) & (ranks.covered(found, level) <= high)).all()
+    single = ranks.Cell("gaussian", "diagonal", "one pass", 0.8)
+    sure = np.array([ranks.ranks(single, seed) for seed in range(60)])
+    assert ranks.covered(sure, 0.9)[0] < 0.7
+    assert {cell.covariance for cell in ranks.cells(quick=False)} == {"full", "lowrank", "diagonal"}
+    ranks.draw(tmp_path / "ranks.png", {exact: found, single: sure})
+    assert (tmp_path / "ranks.png").stat().st_size > 10_000
+
+
+def test_streams_that_drift_move_as_they_say():
+    from benchmarks import drift
+
+    for kind in drift.KINDS:
+        path = drift.paths(kind, 400, np.random.default_rng(1))
+        moves = np.abs(np.diff(path, axis=0)).max(axis=1)
+        assert path.shape == (400, drift.D)
+        assert (moves > 0).sum() == {"none": 0, "sudden": 1, "recurring": 9}.get(kind, 399)
+    X, y = drift.stream("sudden", "logistic", 300, 0)
+    auto, *singles = drift.losses(drift.MODELS["logistic"], X, y, "drift_std", (0.0, 0.1))
+    assert auto < singles[0]  # the coin has turned, and the bank has seen it
+    assert auto < min(singles) + np.log(12) / 300 + 0.001

@@ -115,7 +115,7 @@ def test_a_bank_is_its_members(kind, moves, name):
     for member, one in zip(bank.members, alone, strict=True):
         _same_bits(member, one)
     scores = np.stack([part.log_predictive for part in parts], axis=1)
-    before, after = fixed_share(scores, np.where(np.isnan(y), 0.0, weight), [0.3, 0.35, 0.35], SHARES)
+    before, after = fixed_share(scores, np.where(np.isnan(y), 0.0, weight), [0.5, 0.25, 0.25], SHARES)
     np.testing.assert_allclose(bank.weights, after, rtol=1e-10)
     np.testing.assert_allclose(result.log_predictive, np.log((before * np.exp(scores)).sum(axis=1)), rtol=1e-9)
     mean = sum(w * part.mean for w, part in zip(before.T, parts, strict=True))

@@ -9,7 +9,7 @@ from gaussfold.beliefs.bank.weights import SHARES
 from tests.reference.bank import fixed_share
 
 N, D = 60, 3
-PRIOR = np.r_[0.3, np.full(6, 0.7 / 6)]
+PRIOR = np.r_[0.5, np.full(6, 0.5 / 6)]
 AUTO = {"drift_std": DRIFTS, "forgetting": MEMORIES}
 MODELS = {
     "classifier": (gf.StreamingClassifier, {}),

@@ -43,14 +43,15 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):
     %(tick)s
     expectation : {"quadrature", "probit"}, default="quadrature"
         How the logistic function is integrated: to rounding error, or by the closed form of rvga (58).
-    %(block_size, second_look)s
+    %(block_size, second_look, ensemble)s
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
         The labels, sorted.
     coef_, coef_std_ : arrays of shape (1, n_features), or (n_classes, n_features) for more than two classes
-        Posterior mean and standard deviation of the weights.
+        Posterior mean and standard deviation of the weights. With ``covariance="diagonal"`` the latter is how well a
+        weight is known *if the others are*: too small where features are correlated (see ``ensemble``).
     intercept_, intercept_std_ : arrays of shape (1,) or (n_classes,)
         The same for the intercept.
     posterior_ : belief, or list of beliefs for more than two classes
@@ -114,6 +115,7 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):
         expectation: Expectation = "quadrature",
         block_size: int | None = None,
         second_look: int = 0,
+        ensemble: int = 1,
     ) -> None:
         keep(self, locals())
 

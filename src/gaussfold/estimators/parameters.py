@@ -64,11 +64,18 @@ class StreamingParameters:
         Keep so many rows after they were learned and visit each once more before it is let go: closer to the batch
         optimum (about four times with twice as many rows as weights), for twice the work. Not with forgetting,
         drift or refine.
+    ensemble : int, default=1
+        For ``covariance="diagonal"``: so many copies of the belief, which start apart and learn the same rows. What
+        correlated features leave open the copies do not agree on, and ``coef_std_``, `predict_latent` and samples say
+        so (8 are enough); for so many times the cost and memory. See `coef_std_` for what a single one says.
 
     Attributes
     ----------
     coef_, coef_std_ : arrays of shape (n_features,)
-        Posterior mean and standard deviation of the weights.
+        Posterior mean and standard deviation of the weights. With ``covariance="diagonal"`` the standard deviation is
+        how well a weight is known *if the others are*: true of independent features, and far too small of correlated
+        ones (correlation 0.8, 500 rows: 90 % intervals cover 26 to 58 %). Predictions are calibrated all the same.
+        ``ensemble=8`` gives standard deviations of the weight itself.
     intercept_, intercept_std_ : float
         The same for the intercept.
     posterior_ : belief
@@ -98,6 +105,7 @@ class StreamingParameters:
     tick: str
     block_size: int | None
     second_look: int
+    ensemble: int
 
 
 def keep(model: object, arguments: Mapping[str, object]) -> None:

@@ -52,7 +52,7 @@ class StreamingPoissonRegressor(RegressionEstimator):
     target : {"count", "rate"}, default="count"
         What y holds: whole numbers, or counts divided by their exposure, with the exposure as
         ``sample_weight`` (Poisson only; the same posterior as counts with an offset log exposure).
-    %(intercept_std, drift_std, tick, block_size, second_look)s
+    %(intercept_std, drift_std, tick, block_size, second_look, ensemble)s
 
     Attributes
     ----------
@@ -102,6 +102,7 @@ class StreamingPoissonRegressor(RegressionEstimator):
         tick: str = "observation",
         block_size: int | None = None,
         second_look: int = 0,
+        ensemble: int = 1,
     ) -> None:
         keep(self, locals())
 

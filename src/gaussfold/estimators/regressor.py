@@ -49,7 +49,7 @@ class StreamingRegressor(RegressionEstimator):
         For ``noise_std="learn"``: what its value might be ...
     noise_guess_worth : float, default=0.01
         ... and how many observations that guess is worth, > 0.
-    %(intercept_std, drift_std, tick, block_size, second_look)s
+    %(intercept_std, drift_std, tick, block_size, second_look, ensemble)s
 
     Attributes
     ----------
@@ -113,6 +113,7 @@ class StreamingRegressor(RegressionEstimator):
         tick: str = "observation",
         block_size: int | None = None,
         second_look: int = 0,
+        ensemble: int = 1,
     ) -> None:
         keep(self, locals())
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gaussfold import checks, rules
+from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.coupling import resolve_coupling
 from gaussfold.dynamics import Forgetting, RandomWalk
+from gaussfold.estimators import ensemble
 from gaussfold.estimators.pace import OwnPace
 from gaussfold.estimators.parameters import RandomState, StreamingParameters
 from gaussfold.estimators.priors import AUTO, RULES, SHAPES, AnyBelief, Prior, factors
@@ -34,16 +36,27 @@ class Settings:
     ticks_per_row: bool
     block_size: int | None
     second_look: int
+    copies: int = 1
+    """Of a diagonal belief, which start apart: see `gaussfold.estimators.ensemble`."""
+
+    @property
+    def banks(self) -> bool:
+        """Whether beliefs are banks, which know by themselves how they move."""
+        return isinstance(self.dynamics, OwnPace) or self.copies > 1
 
     @property
     def fold_dynamics(self) -> Forgetting | RandomWalk | None:
         """What a fold is told; a bank knows by itself."""
-        return None if isinstance(self.dynamics, OwnPace) or not self.ticks_per_row else self.dynamics
+        return None if isinstance(self.dynamics, OwnPace) or self.banks or not self.ticks_per_row else self.dynamics
 
     def start(self) -> AnyBelief:
         """A new belief that has seen nothing: the prior, or a bank of copies of it."""
         prior = self.prior.belief()
-        return self.dynamics.bank(prior) if isinstance(self.dynamics, OwnPace) else prior
+        if isinstance(self.dynamics, OwnPace):
+            return self.dynamics.bank(prior)
+        if self.copies > 1 and isinstance(prior, DiagonalGaussian):
+            return ensemble.spread(prior, self.copies, self.dynamics, per_row=self.ticks_per_row)
+        return prior
 
     def check_refine(self, refine: int) -> None:
         """Refuse to visit rows again where that is not defined."""
@@ -76,6 +89,7 @@ def resolve(model: StreamingParameters, n_features: int) -> Settings:
         ticks_per_row=model.tick == "observation",
         block_size=block_size,
         second_look=_second_look(model),
+        copies=_copies(model, prior),
     )
 
 
@@ -129,6 +143,20 @@ def _second_look(model: StreamingParameters) -> int:
         msg = f"second_look={rows} needs forgetting=1.0 and drift_std=0.0: a row that has faded has no site left"
         raise ValueError(msg)
     return rows
+
+
+def _copies(model: StreamingParameters, prior: Prior) -> int:
+    count = checks.whole("ensemble", model.ensemble, remedy="1 is a single belief, 8 give honest error bars")
+    if count > 1:
+        if prior.covariance != "diagonal":
+            msg = f"ensemble={count} needs covariance='diagonal': others know how weights go together; leave ensemble=1"
+            raise ValueError(msg)
+        mixtures = {"prior_std": model.prior_std, "drift_std": model.drift_std, "forgetting": model.forgetting}
+        for name, value in mixtures.items():
+            if _is_auto(value):
+                msg = f"ensemble={count} and {name}='auto' are both mixtures of beliefs: give {name} a number"
+                raise ValueError(msg)
+    return count
 
 
 def check_second_visits(name: str, value: int, covariance: str) -> None:

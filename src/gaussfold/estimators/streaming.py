@@ -16,7 +16,6 @@ from gaussfold.estimators import settings, storage, validation
 from gaussfold.estimators.folded import Folded, FoldOptions, learned_rows
 from gaussfold.estimators.noise import NoiseBelief
 from gaussfold.estimators.noise_bank import NoiseBank
-from gaussfold.estimators.pace import OwnPace
 from gaussfold.estimators.parameters import RandomState
 from gaussfold.estimators.priors import AnyBelief
 from gaussfold.estimators.readout import Readout
@@ -207,7 +206,7 @@ class StreamingEstimator(Readout):
         self = storage.blank(cls, header, arrays)
         beliefs = storage.restored_beliefs(self, header, arrays)  # before a prior of that many features is made
         self._prepare()
-        self._settings.prior.check_kind(beliefs, banks=isinstance(self._settings.dynamics, OwnPace))
+        self._settings.prior.check_kind(beliefs, banks=self._settings.banks)
         looks_back = bool(self._settings.second_look)
         found = storage.learned(header, arrays, self._parameters, beliefs, looks_back=looks_back)
         schema.equal("noise", found.noise is None, self._noise is None, "as noise_std says whether it is learned")

@@ -20,7 +20,7 @@ DRIFTS = (0.0, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 """Standard deviations of a step, for weights of features that are about one."""
 MEMORIES = (1.0, 0.9997, 0.999, 0.997, 0.99, 0.97, 0.9)
 """Factors of forgetting: of everything, of 3000 rows and so on down to ten."""
-STANDS_STILL = 0.3
+STANDS_STILL = 0.5
 """Prior weight of the member that does not move; the others share the rest alike."""
 
 
@@ -231,9 +231,10 @@ class Bank:
                 moves.tick(member, ticks)
         self._members = worked
 
-    def relax(self, factor: float, prior: Bank) -> None:
-        """Every member relaxes towards that of the prior."""
-        self._each(lambda member, other: member.relax(factor, other), prior.members)
+    def relax(self, factor: float, prior: Belief) -> None:
+        """Every member relaxes towards the prior, or that of the prior if it is a bank too."""
+        others = prior.members if isinstance(prior, Bank) else [prior] * len(self._members)
+        self._each(lambda member, other: member.relax(factor, other), others)
 
     def diffuse(self, variance: float | Array) -> None:
         """Every member's variances grow."""
