@@ -163,7 +163,7 @@ def doubles(name: str, values: ArrayLike, needed: str) -> Array:
         if array.dtype.kind not in "cmM":  # NumPy would drop an imaginary part, and count days
             return array.astype(np.float64, copy=False)
         problem = "complex numbers or dates"
-    except (ValueError, TypeError, OverflowError) as error:
+    except (ValueError, TypeError, OverflowError, RuntimeError) as error:
         problem = str(error)
     msg = f"{name}: {problem}; numbers are needed, {needed}"
     raise ValueError(msg)
@@ -247,7 +247,7 @@ def _float(value: object) -> float:
         return math.nan
     try:
         return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return math.nan
 
 

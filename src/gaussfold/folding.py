@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gaussfold.dynamics import Dynamics
-from gaussfold.observations import Observations, check
+from gaussfold.observations import LARGEST, Observations, check
 from gaussfold.protocols import Belief, Foldable, Likelihood
 from gaussfold.rows import Block, dense_rows
 from gaussfold.rules import check_defined, resolve, resolve_at
@@ -138,6 +138,7 @@ def _is_row(X: ArrayLike, y: ArrayLike, dim: int) -> bool:
         and X.shape == (1, dim)
         and y.shape == (1,)
         and y.dtype.kind in "fiub"
+        and not abs(float(y[0])) > LARGEST
     )
 
 

@@ -12,6 +12,10 @@ from gaussfold.rows import AnyRows, Rows, as_rows
 from gaussfold.types import Array, ArrayLike
 
 
+LARGEST = 1e150
+"""Of labels: the square of a larger one, or a sum of such squares, is no number."""
+
+
 class Observations(NamedTuple):
     """Rows, labels and weights that passed the checks."""
 
@@ -50,6 +54,11 @@ def check(
     rows = as_rows(X, dim)
     labels = _column(y, "y", rows.shape[0])
     likelihood.check_labels(labels)
+    large = np.abs(labels) > LARGEST
+    if large.any():
+        row = int(np.argmax(large))
+        msg = f"y: row {row} is {labels[row]}; its square is no number, so choose another unit, or drop the row"
+        raise ValueError(msg)
     return Observations(rows, labels, check_weight(sample_weight, rows.shape[0]))
 
 
@@ -73,11 +82,18 @@ def observe(
     return data.part(data.learned)
 
 
-def admit(data: Observations, dim: int) -> Observations:
+def admit(data: Observations, dim: int, *loose: object) -> Observations:
     """Let data pass that are what :func:`check` returns, after a look that takes no time; make others so, or refuse.
 
-    Every belief asks for it before its compiled loop sees an array: records can be made by hand.
+    Every belief asks for it before its compiled loop sees an array: records can be made by hand, and rows, labels and
+    weights were arguments of their own once (0.1.0), which is how ``loose`` ones come.
     """
+    if loose or not isinstance(data, Observations):
+        msg = (
+            f"data: a {type(data).__name__}; Observations(X, y, weight) is needed, rows, labels and weights in one; "
+            "gaussfold.fold makes it of arrays"
+        )
+        raise ValueError(msg)
     X, y, weight = data
     known = X.checked if isinstance(X, Rows) else type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
     if known and X.shape[1] == dim and _is_column(y, X.shape[0]) and _is_column(weight, X.shape[0]):

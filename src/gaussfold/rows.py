@@ -124,8 +124,8 @@ def as_rows(X: ArrayLike, dim: int, names: np.ndarray | None = None) -> AnyRows:
         return block
     columns("X", X, dim)
     csr = _as_csr(X)
-    if csr.indptr.size != csr.shape[0] + 1:
-        msg = f"X: indptr of length {csr.indptr.size} for {csr.shape[0]} rows; {csr.shape[0] + 1} is needed: {_REBUILD}"
+    if np.size(csr.indptr) != csr.shape[0] + 1:
+        msg = f"X: indptr of length {np.size(csr.indptr)} for {csr.shape[0]} rows; {csr.shape[0] + 1} is needed: {_REBUILD}"
         raise ValueError(msg)
     return _checked(Rows(csr.indptr, csr.indices, csr.data, dim), names, csr)
 

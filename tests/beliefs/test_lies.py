@@ -25,3 +25,13 @@ def test_more_labels_or_weights_than_rows_are_refused(name, labels, weights):
     with pytest.raises(ValueError, match=r"y|sample_weight"):
         belief.absorb_stream(Observations(np.eye(5), np.ones(labels), np.ones(weights)), program)
     np.testing.assert_array_equal(belief.mean, BELIEFS[name]().mean)
+
+
+@pytest.mark.parametrize("name", BELIEFS)
+def test_loose_arrays_are_refused(name):
+    belief = BELIEFS[name]()
+    program = recipe_of(gf.likelihoods.Bernoulli("logit"), "newton", "posterior").program
+    for given in ((np.eye(5), np.ones(5), np.ones(5), program), (np.eye(5), program), (None, program)):
+        with pytest.raises(ValueError, match="Observations"):
+            belief.absorb_stream(*given)
+    np.testing.assert_array_equal(belief.mean, BELIEFS[name]().mean)

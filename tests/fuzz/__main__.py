@@ -9,10 +9,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tests.fuzz import cases
 
-BATCH, HANG_SECONDS, PEAK_KIB = 1000, 60.0, 2 << 20
+BATCH, HANG_SECONDS, PEAK_KIB = 20_000, 60.0, 2 << 20
 
 
 class Batch:
@@ -21,7 +22,7 @@ class Batch:
     def __init__(self, name: str, first: int, count: int, sanitise: bool) -> None:
         settings = os.environ | {"GAUSSFOLD_QUIET": "1"} | ({"GAUSSFOLD_SANITISE": "1"} if sanitise else {})
         command = [sys.executable, "-m", "tests.fuzz.worker", name, str(first), str(count)]
-        self.first, self.at = first, first - 1
+        self.first, self.at, self.peak = first, first - 1, 0
         self.failures: list[tuple[int, str]] = []
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, env=settings, bufsize=0)
 
@@ -66,8 +67,25 @@ class Batch:
             self.at = int(number)
         elif word == "failed":
             self.failures.append((int(number), reason.replace("\\n", "\n")))
-        elif int(number) > PEAK_KIB:
-            self.failures.append((self.at, f"the process took {int(number) >> 10} MiB at its peak"))
+        else:
+            self.peak = int(number)
+            if self.peak > PEAK_KIB:
+                self.failures.append((self.at, f"the process took {self.peak >> 10} MiB at its peak"))
+
+
+@dataclass
+class Done:
+    """What was tried of a target."""
+
+    cases: int = 0
+    failed: int = 0
+    peak: int = 0
+
+    def add(self, batch: Batch) -> None:
+        """Another batch."""
+        self.cases += max(batch.done, 1)
+        self.failed += len(batch.failures)
+        self.peak = max(self.peak, batch.peak)
 
 
 def main() -> int:
@@ -85,28 +103,25 @@ def main() -> int:
     if args.cases is None and args.minutes == float("inf"):
         parser.error("say when to stop: --minutes or --cases")
     deadline = time.monotonic() + 60.0 * args.minutes
-    done = dict.fromkeys(args.targets or cases.names(), 0)
-    bad = 0
+    done = {name: Done() for name in args.targets or cases.names()}
     while True:
-        open_ones = [name for name in done if args.cases is None or done[name] < args.cases]
+        open_ones = [name for name in done if args.cases is None or done[name].cases < args.cases]
         if not open_ones or time.monotonic() > deadline:
             break
         for name in open_ones:
-            count = BATCH if args.cases is None else min(BATCH, args.cases - done[name])
-            batch = Batch(name, args.first + done[name], count, args.sanitise)
+            so_far = done[name]
+            count = BATCH if args.cases is None else min(BATCH, args.cases - so_far.cases)
+            batch = Batch(name, args.first + so_far.cases, count, args.sanitise)
             batch.run(deadline)
-            done[name] += max(batch.done, 1)
-            bad += len(batch.failures)
+            so_far.add(batch)
             for number, reason in batch.failures:
                 print(f"\nFAILED {name} {number}: {reason}", flush=True)
-            print(
-                "\r" + ", ".join(f"{name} {n:,}" for name, n in done.items()),
-                f"cases; {bad} failed",
-                end="",
-                flush=True,
-            )
+            print("\r" + ", ".join(f"{name} {n.cases:,}" for name, n in done.items()), end="", flush=True)
     print()
-    return bool(bad)
+    for name, n in done.items():
+        last = args.first + n.cases - 1
+        print(f"{name}: {n.cases:,} cases ({args.first} to {last}), {n.failed} failed, at most {n.peak >> 10} MiB")
+    return any(n.failed for n in done.values())
 
 
 if __name__ == "__main__":

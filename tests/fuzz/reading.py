@@ -16,6 +16,10 @@ from gaussfold.data.readers import Stream
 from gaussfold.data.reading import Column, Reading, Roles
 
 
+MANY = 1000
+"""Bad records: more than a text has."""
+
+
 class Outcome(NamedTuple):
     """All that a stream says: rows as (label, weight, slots and values, line, tag), what was bad, how it ended."""
 
@@ -67,17 +71,30 @@ def pauses(rng: np.random.Generator, longest: int = 40) -> Iterator[None]:
 
 
 def same_however_it_comes(
-    rng: np.random.Generator, path: Path, reading: Reading, roles: Roles | None = None, **options: object
+    rng: np.random.Generator, path: Path, reading: Reading, roles: Roles | None = None, *, few: int, **options: object
 ) -> Outcome:
-    """The outcome, which must be the same in chunks of other sizes and through a pipe that pauses."""
-    first = outcome(path, reading, roles, chunk_bytes=1 << 14, **options)
-    for chunk_bytes in (int(rng.integers(1, 64)), int(rng.integers(64, 2000))):
-        other = outcome(path, reading, roles, chunk_bytes=chunk_bytes, **options)
+    """The outcome, which must be the same in chunks of other sizes and through a pipe that pauses.
+
+    If only ``few`` bad records are let pass, the stream ends at the next one, and until then says the same.
+    """
+    sizes = (int(rng.integers(1, 64)), int(rng.integers(64, 2000)))
+    first = outcome(path, reading, roles, max_bad=MANY, chunk_bytes=1 << 14, **options)
+    for chunk_bytes in sizes:
+        other = outcome(path, reading, roles, max_bad=MANY, chunk_bytes=chunk_bytes, **options)
         assert other == first, f"in chunks of {chunk_bytes} bytes:\n{other}\nis not\n{first}"
     if rng.random() < 0.3:
         with pauses(rng):
-            other = outcome(path, reading, roles, chunk_bytes=1 << 10, **options)
+            other = outcome(path, reading, roles, max_bad=MANY, chunk_bytes=1 << 10, **options)
         assert other == first, f"with pauses:\n{other}\nis not\n{first}"
+    strict = outcome(path, reading, roles, max_bad=few, chunk_bytes=sizes[0], **options)
+    if len(first.bad) <= few:
+        assert strict == first, f"with max_bad={few}:\n{strict}\nis not\n{first}"
+    else:
+        assert strict.error is not None
+        assert strict.rows == first.rows[: len(strict.rows)]
+        assert strict.bad == first.bad[: len(strict.bad)]
+        again = outcome(path, reading, roles, max_bad=few, chunk_bytes=1 << 14, **options)
+        assert strict == again, f"with max_bad={few}, in chunks of {sizes[0]} bytes:\n{strict}\nis not\n{again}"
     return first
 
 

@@ -8,14 +8,15 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import validate_data
 
 from gaussfold import checks, schema
 from gaussfold.estimators.factor_streams import FactorParameters, new_stream
 from gaussfold.estimators.frames import names_of
 from gaussfold.estimators.parameters import RandomState, keep
 from gaussfold.estimators.storage import decode_names
+from gaussfold.estimators.validation import checked
 from gaussfold.factors.model import FactorStream, posterior
+from gaussfold.observations import LARGEST
 from gaussfold.registry import decode, encode
 from gaussfold.store.codecs import decode_rng, encode_rng
 from gaussfold.types import Array, ArrayLike
@@ -108,7 +109,7 @@ class StreamingFactorAnalysis(FactorParameters, ClassNamePrefixFeaturesOutMixin,
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002 - scikit-learn's signature
         """Forget everything, then learn from these rows in one pass."""
-        rows = validate_data(self, X, dtype=np.float64, ensure_min_samples=1)
+        rows = self._rows(X, reset=True)
         stream = new_stream(self, rows.shape[1])
         self._learn(stream, rows)
         return self
@@ -116,7 +117,7 @@ class StreamingFactorAnalysis(FactorParameters, ClassNamePrefixFeaturesOutMixin,
     def partial_fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: ARG002 - scikit-learn's signature
         """Learn from more rows; however the stream is cut into calls, the model is the same."""
         before = self._stream
-        rows = validate_data(self, X, dtype=np.float64, reset=before is None)
+        rows = self._rows(X, reset=before is None)
         stream = new_stream(self, rows.shape[1], None if before is None else before.F)
         if before is not None:
             stream.restore(before.state())
@@ -126,13 +127,13 @@ class StreamingFactorAnalysis(FactorParameters, ClassNamePrefixFeaturesOutMixin,
     def transform(self, X: ArrayLike) -> Array:
         """Posterior mean of the factors of each row, shape (n_rows, n_components)."""
         model = self._model()
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        rows = self._rows(X, reset=False)
         return np.asarray((rows - model.mean) @ posterior(model.F, model.psi)[1].T)
 
     def score_samples(self, X: ArrayLike) -> Array:
         """Log density of each row."""
         model = self._model()
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        rows = self._rows(X, reset=False)
         away = rows - model.mean
         sigma, gain = posterior(model.F, model.psi)
         factors = away @ gain.T
@@ -239,6 +240,16 @@ class StreamingFactorAnalysis(FactorParameters, ClassNamePrefixFeaturesOutMixin,
         if self._settled is None:
             self._settled = stream.settled()
         return self._settled
+
+    def _rows(self, X: ArrayLike, *, reset: bool) -> Array:
+        """Doubles whose squares are numbers too; names and number of the columns set or compared."""
+        rows: Array = checked(self, X, reset=reset)
+        large = np.abs(rows) > LARGEST
+        if large.any():
+            row, column = (int(k) for k in np.argwhere(large)[0])
+            msg = f"X: row {row} has {rows[row, column]} in column {column}, whose square is no number; scale the column"
+            raise ValueError(msg)
+        return rows
 
     def _learn(self, stream: FactorStream, rows: Array) -> None:
         """Learn with a stream of its own, and take it only if all went well."""

@@ -123,11 +123,11 @@ def _numbers(model: Features, native: ArrayLike) -> ArrayLike:
             input_name="X",
             estimator=model,
         )
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         for name in frame.columns:
             try:
                 np.asarray(frame[name].to_numpy(), dtype=np.float64)
-            except (ValueError, TypeError):
+            except (ValueError, TypeError, OverflowError):
                 msg = (
                     f"X: column {name!r} of type {frame[name].dtype} does not hold numbers ({error}); "
                     "encode it (for example with OneHotEncoder) or leave it out"

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from gaussfold import schema
 from gaussfold.checks import number, positive, whole
@@ -18,6 +18,7 @@ from gaussfold.estimators.documented import documented
 from gaussfold.estimators.frames import names_of
 from gaussfold.estimators.parameters import keep
 from gaussfold.estimators.storage import count_of, decode_names
+from gaussfold.estimators.validation import checked
 from gaussfold.gp import Covariance, GaussianProcess, Matern32
 from gaussfold.likelihoods import Bernoulli, Gaussian, StudentT
 from gaussfold.likelihoods.links import Name as Link
@@ -181,7 +182,7 @@ class GPClassifier(ClassifierMixin, _GPEstimator):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from all rows."""
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        X, y = checked(self, X, y)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
@@ -202,7 +203,7 @@ class GPClassifier(ClassifierMixin, _GPEstimator):
     def predict_proba(self, X: ArrayLike) -> Array:
         """Probabilities (n, classes), the latent functions integrated out; one-against-rest scores are normalised."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = checked(self, X, reset=False)
         scores = np.stack([model.predict(X) for model in self._models], axis=1)
         if scores.shape[1] == 1:
             return np.hstack([1.0 - scores, scores])
@@ -276,7 +277,7 @@ class GPRegressor(RegressorMixin, _GPEstimator):
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn from all rows."""
-        X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True)
+        X, y = checked(self, X, y, y_numeric=True)
         y = np.asarray(y, dtype=np.float64)
         likelihood = Gaussian(self.noise_std) if self.df is None else StudentT(self.df, self.noise_std)
         spread = float(y.std())
@@ -295,7 +296,7 @@ class GPRegressor(RegressorMixin, _GPEstimator):
     def predict(self, X: ArrayLike, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Mean of y (and its standard deviation, noise included)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = checked(self, X, reset=False)
         mean, std = self._models[0].predict(X, return_std=True)
         mean = self._offset + self._scale * mean
         return (mean, self._scale * std) if return_std else mean

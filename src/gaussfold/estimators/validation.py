@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -53,9 +54,23 @@ def rows(model: frames.Features, X: ArrayLike, *, reset: bool) -> AnyRows:
 
 def _validated(model: frames.Features, X: ArrayLike, *, reset: bool) -> ArrayLike:
     """As scikit-learn sees X: names and number of the columns set or compared, at least one row and column, doubles."""
-    return validate_data(
-        model, X, reset=reset, accept_sparse="csr", dtype=np.float64, order="C", ensure_all_finite=False
-    )
+    return checked(model, X, reset=reset, accept_sparse="csr", order="C", ensure_all_finite=False)
+
+
+def checked(model: object, X: ArrayLike, y: ArrayLike = "no_validation", **how: object) -> Any:  # noqa: ANN401
+    """What scikit-learn's ``validate_data`` returns, doubles; whatever is wrong with X or y is a ValueError."""
+    with _told("X" if isinstance(y, str) else "X, y"):
+        return validate_data(model, X, y, dtype=np.float64, **how)
+
+
+@contextmanager
+def _told(name: str) -> Iterator[None]:
+    """Tell what NumPy, scikit-learn or an object's own conversion says of an argument as everything is told here."""
+    try:
+        yield
+    except (TypeError, OverflowError, AttributeError, RuntimeError) as error:
+        msg = f"{name}: {error}; numbers are needed, as an array, a dataframe or, where it is said, a sparse matrix"
+        raise ValueError(msg) from error
 
 
 def _plain_rows(model: frames.Features, X: ArrayLike) -> bool:
@@ -80,7 +95,8 @@ def column(y: ArrayLike, n_rows: int, owner: str) -> np.ndarray:
         # as objects: NumPy would turn ["a", nan] into the label "nan"
         y = np.array(y, dtype=object)
     if not (type(y) is np.ndarray and y.ndim == 1):
-        y = column_or_1d(y, warn=True)
+        with _told("y"):
+            y = column_or_1d(y, warn=True)
     elif y.dtype.kind == "c":
         msg = f"Complex data not supported: y has dtype {y.dtype}"
         raise ValueError(msg)
@@ -95,7 +111,7 @@ def numeric_labels(y: ArrayLike, n_rows: int, owner: str) -> Array:
     values = column(y, n_rows, owner)
     try:
         return np.array(values, dtype=np.float64)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         pass  # find out which one it is
     numbers = np.full(n_rows, np.nan)
     for row, value in enumerate(values):
@@ -103,7 +119,7 @@ def numeric_labels(y: ArrayLike, n_rows: int, owner: str) -> Array:
             continue
         try:
             numbers[row] = float(value)
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             msg = f"y[{row}] = {value!r} is not a number; {owner} needs numbers (or NaN: predict, don't learn)"
             raise ValueError(msg) from None
     return numbers

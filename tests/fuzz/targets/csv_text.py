@@ -47,8 +47,7 @@ def case(rng: np.random.Generator, folder: Path) -> None:
     reading = Reading(bits=int(rng.choice([3, 9])), interact=((), ("::",), ("a:",))[int(rng.integers(3))])
     roles = Roles(header=(None, None, True, False)[int(rng.integers(4))], tag="1" if rng.random() < 0.2 else None)
     options = {"keep_names": bool(rng.random() < 0.3)}
-    same_however_it_comes(rng, path, reading, roles, max_bad=int(rng.integers(0, 3)), **options)
-    found = same_however_it_comes(rng, path, reading, roles, max_bad=1000, **options)
+    found = same_however_it_comes(rng, path, reading, roles, few=int(rng.integers(0, 3)), **options)
     text = raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
     if found.error is not None or "\ufffd" in text or not is_plain(text):
         return

@@ -225,9 +225,9 @@ class DenseGaussian:
         columns = np.zeros((5, 1))
         return Trace(*columns) if absorb_row(self._factor, self._mean, row, y, program, columns) else None
 
-    def absorb_stream(self, data: Observations, program: Program, how: Pass = ONCE) -> Trace:
+    def absorb_stream(self, data: Observations, program: Program, how: Pass = ONCE, *loose: object) -> Trace:
         """Visit rows in order, each once: marginal, site, absorb."""
-        data = admit(data, self.dim)
+        data = admit(data, self.dim, *loose)
         dynamics, sites, block_size, whole = how
         if not whole:
             again = Pass(dynamics, sites, block_size)

@@ -179,8 +179,9 @@ class DiagonalBelief(ABC):
         """None: a row of a diagonal belief has nothing quicker than a stream of one."""
         return None
 
-    def absorb_stream(self, data: Observations, program: Program, how: Pass = ONCE) -> Trace:
+    def absorb_stream(self, data: Observations, program: Program, how: Pass = ONCE, *loose: object) -> Trace:
         """Visit rows in order, each once: marginal, site, absorb."""
+        data = admit(data, self.dim, *loose)
         if how.sites is not None:
             msg = (
                 "refine, sweep: a diagonal belief drops part of every site, so a site cannot be taken out again; "
@@ -188,13 +189,18 @@ class DiagonalBelief(ABC):
             )
             raise ValueError(msg)
         passes.check(self._state, program)
-        data = admit(data, self.dim)
         if data.y.size == 0:
             return Trace.empty(0)
         rows = sparse_rows(data.X, self.dim)
-        self._state.widen(rows.indices)
-        rate = self._start_clock(moving(how.dynamics))
-        return passes.absorb(self._state, passes.Sparse(rows, data.y, data.weight), program, rate, whole=how.whole)
+        before = dict(vars(self._state))
+        try:
+            self._state.widen(rows.indices)
+            rate = self._start_clock(moving(how.dynamics))
+            return passes.absorb(self._state, passes.Sparse(rows, data.y, data.weight), program, rate, whole=how.whole)
+        except BaseException:
+            if how.whole:  # with one cell for all features, and without a clock, if it was so
+                vars(self._state).update(before)
+            raise
 
     # One row at a time, as its entries: for streams that come in dictionaries.
 

@@ -303,9 +303,9 @@ class LowRankGaussian:
         """None: a row of a low-rank belief has nothing quicker than a stream of one."""
         return None
 
-    def absorb_stream(self, data: Observations, program: Program, how: Pass = ONCE) -> Trace:
+    def absorb_stream(self, data: Observations, program: Program, how: Pass = ONCE, *loose: object) -> Trace:
         """Visit rows in order, each once: marginal, site, absorb."""
-        data = admit(data, self.dim)
+        data = admit(data, self.dim, *loose)
         dynamics, sites, block_size, whole = how
         if sites is not None:
             msg = (

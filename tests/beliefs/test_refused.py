@@ -1,0 +1,66 @@
+"""A fold that is refused leaves the belief as it was, to the last bit of what a file would hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gaussfold as gf
+from gaussfold.beliefs.diagonal import passes
+
+BELIEFS = {
+    "dense": lambda: gf.DenseGaussian.isotropic(4, 0.7),
+    "lowrank": lambda: gf.LowRankGaussian.isotropic(4, 2, 0.7),
+    "diagonal": lambda: gf.DiagonalGaussian.isotropic(4, 0.7),
+    "joint": lambda: gf.DiagonalGaussian.isotropic(4, 0.7, coupling="joint"),
+    "mixture": lambda: gf.DiagonalMixture.isotropic(4),
+}
+X = np.random.default_rng(5).normal(size=(6, 4))
+Y = np.array([0.0, 1.0, 0.0, 1.0, 1.0, 0.0])
+LOGIT = gf.likelihoods.Bernoulli()
+
+
+def _bits(belief):
+    return {name: array.tobytes() for name, array in belief.state().items()}
+
+
+@pytest.mark.parametrize("moves", ["still", "forgets"])
+@pytest.mark.parametrize("learned", [False, True])
+@pytest.mark.parametrize("name", BELIEFS)
+def test_rows_out_of_range(name, learned, moves):
+    belief = BELIEFS[name]()
+    if learned:
+        gf.fold(belief, LOGIT, X, Y, rule="newton")
+    before, mean = _bits(belief), belief.mean.copy()
+    dynamics = gf.dynamics.Forgetting(0.97, BELIEFS[name]()) if moves == "forgets" else None
+    far = X.copy()
+    far[4] = 1e200
+    with pytest.raises(ValueError, match="nothing was learned"):
+        gf.fold(belief, LOGIT, far, Y, rule="newton", dynamics=dynamics)
+    assert _bits(belief) == before
+    np.testing.assert_array_equal(belief.mean, mean)
+
+
+@pytest.mark.parametrize("name", ["diagonal", "mixture"])
+def test_no_memory_for_the_scores(name, monkeypatch):
+    belief = BELIEFS[name]()
+    gf.fold(belief, LOGIT, X, Y, rule="newton")
+    before = _bits(belief)
+
+    def failing(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(passes, "score_rows", failing)
+    with pytest.raises(MemoryError):
+        gf.fold(belief, LOGIT, X, Y, rule="newton")
+    assert _bits(belief) == before
+
+
+@pytest.mark.parametrize("name", BELIEFS)
+@pytest.mark.parametrize("n", [1, 3])
+def test_labels_whose_squares_are_no_numbers(name, n):
+    belief = BELIEFS[name]()
+    before = _bits(belief)
+    with pytest.raises(ValueError, match=r"y: row .* is -1e\+200; its square is no number"):
+        gf.fold(belief, gf.likelihoods.Gaussian(0.6), X[:n], np.array([0.5, -0.3, -1e200])[-n:], rule="newton")
+    assert _bits(belief) == before
