@@ -46,6 +46,33 @@ def test_what_is_packed_and_cut_or_damaged_or_has_a_tail_touches_no_file(cli, tm
 
 
 @pytest.mark.parametrize("ending", PACKINGS)
+def test_packed_files_cut_to_a_few_bytes_or_none(cli, tmp_path, ending):
+    whole = PACKINGS[ending](clicks(50))
+    (tmp_path / "m").write_bytes(b"as it was")
+    for kind in ("vw", "csv", "svm"):
+        data = tmp_path / f"a.{kind}.{ending}"
+        for size in range(12):
+            data.write_bytes(whole[:size])
+            code, _, err = cli("train", data, *OPTIONS, "-f", tmp_path / "m")
+            assert (code, err.count("\n")) == (3, 1), (kind, size, err)
+            assert (tmp_path / "m").read_bytes() == b"as it was"
+
+
+def test_a_damaged_input_after_checkpoints(cli, tmp_path):
+    (tmp_path / "a.vw").write_bytes(clicks(100))
+    (tmp_path / "b.vw.gz").write_bytes(gzip.compress(clicks(100))[:-5])
+    inputs = (tmp_path / "a.vw", tmp_path / "b.vw.gz", *OPTIONS, "-f", tmp_path / "m")
+    code, _, err = cli("train", *inputs)
+    assert code == 3
+    assert err.endswith("m is left as it was\n")
+    assert not (tmp_path / "m").exists()
+    code, _, err = cli("train", *inputs, "--checkpoint", 40)
+    assert code == 3
+    assert err.endswith("m holds the last checkpoint\n")
+    assert (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize("ending", PACKINGS)
 def test_packed_pieces_one_after_the_other_are_one_input(cli, tmp_path, ending):
     raw, pack = clicks(200), PACKINGS[ending]
     (tmp_path / "plain.vw").write_bytes(raw)

@@ -40,6 +40,8 @@ class Checkpoints:
     def __init__(self, path: str | None, run: Run, model: StreamModel) -> None:
         self._path, self._examples, self._seconds = path, run.checkpoint, run.checkpoint_seconds
         self._due, self._time = model.examples + self._examples, time.monotonic() + self._seconds
+        self.written = False
+        """Whether the file holds one of this run."""
 
     def parts(self, chunk: Chunk, model: StreamModel) -> Iterator[Chunk]:
         """Cut a chunk where a checkpoint is due."""
@@ -61,6 +63,7 @@ class Checkpoints:
         self._due, self._time = model.examples + self._examples, time.monotonic() + self._seconds
         try:
             save(model, self._path)
+            self.written = True
         except OSError as error:
             fail(
                 f"{self._path}: checkpoint not written ({error.strerror or error}); going on, the last one stays",

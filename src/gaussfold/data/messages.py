@@ -71,4 +71,4 @@ class BadRecordError(DataError):
     def __init__(self, record: BadRecord, allowed: int) -> None:
         self.record = record
         limit = f" (more than the {allowed} bad records that may be skipped)" if allowed else ""
-        super().__init__(f"{record}{limit}")
+        super().__init__(f"{record}{limit}; mend it, or leave bad records out (--skip-bad, max_bad)")

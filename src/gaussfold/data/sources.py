@@ -121,7 +121,11 @@ class Source:
             self._head: bytes = raw.read(1 << 16)
             while 0 < len(self._head) < 4 and (more := raw.read(4)):
                 self._head += more
-        self._file = self._unwrap(raw)
+        try:
+            self._file = self._unwrap(raw)
+        except DataError:
+            self._stack.close()
+            raise
 
     def __enter__(self) -> Source:
         return self

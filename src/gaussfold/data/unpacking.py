@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from gaussfold.data.formats.base import PACKED
 from gaussfold.data.messages import BrokenInputError, DataError
 
 if TYPE_CHECKING:
@@ -46,7 +47,13 @@ class Packing:
 
 
 def packing_of(head: bytes, name: str) -> Packing | None:
-    """Tell the compression of an input by its first bytes; None if there is none."""
+    """Tell the compression of an input by its first bytes; None if there is none.
+
+    What by its name should be compressed and has not even the bytes that tell so was cut.
+    """
+    if (len(head) < 4 and name.lower().endswith(PACKED)) or head == b"\x1f":
+        msg = f"{name}: compressed data have more than {len(head)} bytes, so they were cut; copy or make the file again"
+        raise BrokenInputError(msg)
     if head[:2] == b"\x1f\x8b":
         return Packing(lambda: zlib.decompressobj(_GZIP_WBITS), zlib.error, 1 << 14, padding=True)
     if head[:4] == b"\x28\xb5\x2f\xfd" or (head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5):  # or a frame to skip

@@ -8,7 +8,7 @@ from scipy import sparse
 from gaussfold.beliefs.lowrank.options import check_rank, decode, encode
 from gaussfold.beliefs.lowrank.state import State
 from gaussfold.rows import is_sparse
-from gaussfold.schema import Part, check, together
+from gaussfold.schema import Part, check, refuse, together
 
 PARTS = (
     Part("mean", ("d",)),
@@ -52,4 +52,6 @@ def from_arrays(arrays: dict[str, np.ndarray]) -> State:
     if "rows_data" in arrays:
         parts = tuple(arrays[f"rows_{part}"] for part in ("data", "indices", "indptr"))
         state.rows = sparse.csr_matrix(parts, shape=(parts[2].size - 1, state.psi.size))
+    if state.pending >= state.options.block_size:
+        refuse("options", f"{state.pending} rows wait", f"fewer than a block of {state.options.block_size} can")
     return state

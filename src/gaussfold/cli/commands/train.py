@@ -204,7 +204,8 @@ class _Training:
 
     def _kept(self) -> str:
         if self._broken and self._run.final is not None:
-            return f"; {self._run.final} is left as it was"
+            state = "holds the last checkpoint" if self._checkpoints.written else "is left as it was"
+            return f"; {self._run.final} {state}"
         return f"; what was learned so far is in {self._run.final}" if self.keeps else ""
 
     def _rows(self, chunk: Chunk) -> None:

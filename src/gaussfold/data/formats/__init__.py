@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 
-from gaussfold.data.formats.base import Format
+from gaussfold.data.formats.base import PACKED, Format
 
 _HOMES = {
     "vw": "vw",
@@ -23,7 +23,6 @@ _HOMES = {
 """Names and modules, in the order in which they are asked whether a file is theirs."""
 OF_NOTHING = "vw"
 """What an empty input without a telling name is taken for: it has no rows in any format."""
-_PACKINGS = (".gz", ".zst", ".zstd")
 _registered: dict[str, Format] = {}
 
 
@@ -66,7 +65,7 @@ def unregister(found: Format) -> None:
 def format_of_name(path: str) -> str | None:
     """Guess the format from a file's name."""
     lower = path.lower()
-    for packing in _PACKINGS:
+    for packing in PACKED:
         lower = lower.removesuffix(packing)
     return next((found.name for found in _asked() if lower.endswith(found.endings)), None)
 

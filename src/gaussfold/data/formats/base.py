@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from gaussfold.data.sources import Source
     from gaussfold.data.tabular import Table
 
+PACKED = (".gz", ".zst", ".zstd")
+"""Endings of the names of compressed files."""
 SlotNames = dict[int, tuple[str, str]]
 """Namespace and feature of every slot that was named so far, fit for the format."""
 
