@@ -64,3 +64,20 @@ def test_labels_whose_squares_are_no_numbers(name, n):
     with pytest.raises(ValueError, match=r"y: row .* is -1e\+200; its square is no number"):
         gf.fold(belief, gf.likelihoods.Gaussian(0.6), X[:n], np.array([0.5, -0.3, -1e200])[-n:], rule="newton")
     assert _bits(belief) == before
+
+
+@pytest.mark.parametrize("number", [1e308, -1e200])
+def test_components_whose_distances_have_no_squares(number):
+    state = gf.DiagonalMixture.isotropic(4).state()
+    state["cells"][0, 0, 0] = number
+    with pytest.raises(ValueError, match="means in cells"):
+        gf.DiagonalMixture.from_state(state)
+
+
+def test_more_rows_wait_than_a_block_holds():
+    belief = gf.LowRankGaussian.isotropic(4, 2, 0.7, block_size=5)
+    gf.fold(belief, LOGIT, X[:3], Y[:3])
+    state = belief.state()
+    state["options"][3] = 3.0
+    with pytest.raises(ValueError, match="3 rows wait; fewer than a block of 3 can"):
+        gf.LowRankGaussian.from_state(state)

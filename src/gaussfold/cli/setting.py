@@ -9,7 +9,7 @@ from typing import Literal, Self, cast
 from gaussfold import likelihoods
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
-from gaussfold.checks import between, one_of, positive
+from gaussfold.checks import between, one_of, positive, refuse
 from gaussfold.data.reading import Document
 
 AUTO = "auto"
@@ -37,6 +37,8 @@ class Setting:
         if self.prior_std != AUTO:
             between("prior-std", self.prior_std, 0, 1e6, "(]", remedy="give 'auto' or a number > 0")
         for name, std in self.prior_stds:
+            if not isinstance(name, str):
+                refuse("prior-std", name, "the name of a namespace or column", "give it as name=number")
             between(f"prior-std={name}", std, 0, 1e6, "(]")
         if self.prior_stds and self.prior_std == AUTO:
             msg = "prior-std: 'auto' and namespaces of their own are alternatives; give the rest a number too"

@@ -238,7 +238,8 @@ def scale(rng: np.random.Generator, arrays: Arrays, name: str) -> bool:
     """All numbers larger, smaller or of the other sign."""
     factor = (-1.0, 0.0, 1e-6, 1e6)[rng.integers(4)]
     if arrays[name].dtype.kind == "f":
-        arrays[name] = (arrays[name] * factor).astype(arrays[name].dtype)
+        with np.errstate(all="ignore"):
+            arrays[name] = (arrays[name] * factor).astype(arrays[name].dtype)
     return factor != 1e6
 
 

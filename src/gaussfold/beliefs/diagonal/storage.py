@@ -17,6 +17,8 @@ ROUNDING = 1e-6
 """How far the weights of a mixture may be from adding up to 1."""
 MAX_DIM = 2**31 - 1
 """Features that an index can count."""
+MAX_MEAN = 1e153
+"""The square of a distance of two such is a number."""
 HEAD = (
     Part("dim", (1,), "whole", low=1, high=MAX_DIM),
     Part("coupling", (3,), "whole", low=0, high=1),
@@ -65,7 +67,7 @@ def check(arrays: dict[str, np.ndarray]) -> None:
     dim = int(arrays["dim"][0])
     sizes = check_parts(arrays | {"log_weights": _lowest(arrays)}, HEAD, {"d": dim})
     for name in ("cells", "blank"):
-        _check_variances(arrays, name)
+        _check_moments(arrays, name)
     weight = float(np.exp(arrays["log_weights"]).sum())
     if not abs(weight - 1.0) <= ROUNDING:
         refuse("log_weights", f"weights that add up to {weight!r}", "1 is needed")
@@ -84,10 +86,13 @@ def _lowest(arrays: dict[str, np.ndarray]) -> np.ndarray:
     return np.asarray(np.maximum(arrays["log_weights"], np.finfo(float).min))
 
 
-def _check_variances(arrays: dict[str, np.ndarray], name: str) -> None:
+def _check_moments(arrays: dict[str, np.ndarray], name: str) -> None:
     if name in arrays:
         said = f"variances in {name}"
         check_parts({said: arrays[name][:, 1]}, (Part(said, ("d", "K"), positive=True),))
+        if arrays[name].shape[2] > 1:  # of several components: how far their means are apart adds to the variance
+            said = f"means in {name}"
+            check_parts({said: arrays[name][:, 0]}, (Part(said, ("d", "K"), low=-MAX_MEAN, high=MAX_MEAN),))
 
 
 def _check_clock(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
@@ -95,7 +100,7 @@ def _check_clock(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> None:
     if known["pulled"] != 1:
         equal("prior", known["pulled"], sizes["d"], "one for each feature, or a single one")
     if arrays["kind"][0] == FORGETS:
-        _check_variances(arrays, "prior")
+        _check_moments(arrays, "prior")
     latest = float(arrays["seen"].max())
     if latest > arrays["clock"][0]:
         refuse("seen", f"a feature seen at {latest!r}", f"none can be after the clock, {float(arrays['clock'][0])!r}")
