@@ -11,7 +11,6 @@ from gaussfold.protocols import Likelihood
 from gaussfold.rows import AnyRows, Rows, as_rows
 from gaussfold.types import Array, ArrayLike
 
-
 LARGEST = 1e150
 """Of labels: the square of a larger one, or a sum of such squares, is no number."""
 

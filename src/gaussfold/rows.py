@@ -124,8 +124,9 @@ def as_rows(X: ArrayLike, dim: int, names: np.ndarray | None = None) -> AnyRows:
         return block
     columns("X", X, dim)
     csr = _as_csr(X)
-    if np.size(csr.indptr) != csr.shape[0] + 1:
-        msg = f"X: indptr of length {np.size(csr.indptr)} for {csr.shape[0]} rows; {csr.shape[0] + 1} is needed: {_REBUILD}"
+    length, needed = np.size(csr.indptr), csr.shape[0] + 1
+    if length != needed:
+        msg = f"X: indptr of length {length} for {needed - 1} rows; {needed} is needed: {_REBUILD}"
         raise ValueError(msg)
     return _checked(Rows(csr.indptr, csr.indices, csr.data, dim), names, csr)
 

@@ -15,7 +15,6 @@ from gaussfold.data import sources
 from gaussfold.data.readers import Stream
 from gaussfold.data.reading import Column, Reading, Roles
 
-
 MANY = 1000
 """Bad records: more than a text has."""
 

@@ -247,7 +247,9 @@ class StreamingFactorAnalysis(FactorParameters, ClassNamePrefixFeaturesOutMixin,
         large = np.abs(rows) > LARGEST
         if large.any():
             row, column = (int(k) for k in np.argwhere(large)[0])
-            msg = f"X: row {row} has {rows[row, column]} in column {column}, whose square is no number; scale the column"
+            msg = (
+                f"X: row {row} has {rows[row, column]} in column {column}: its square is no number; scale the column"
+            )
             raise ValueError(msg)
         return rows
 

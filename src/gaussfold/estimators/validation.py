@@ -57,7 +57,7 @@ def _validated(model: frames.Features, X: ArrayLike, *, reset: bool) -> ArrayLik
     return checked(model, X, reset=reset, accept_sparse="csr", order="C", ensure_all_finite=False)
 
 
-def checked(model: object, X: ArrayLike, y: ArrayLike = "no_validation", **how: object) -> Any:  # noqa: ANN401
+def checked(model: object, X: ArrayLike, y: ArrayLike = "no_validation", **how: object) -> Any:
     """What scikit-learn's ``validate_data`` returns, doubles; whatever is wrong with X or y is a ValueError."""
     with _told("X" if isinstance(y, str) else "X, y"):
         return validate_data(model, X, y, dtype=np.float64, **how)

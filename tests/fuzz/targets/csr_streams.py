@@ -52,7 +52,9 @@ def _break(rng: np.random.Generator, parts: list[Any]) -> None:
     elif how == 5:
         kinds = VALUES if which == 0 else KINDS
         with np.errstate(all="ignore"):
-            parts[which] = array.astype("i8" if which == 0 else array.dtype).astype(kinds[int(rng.integers(len(kinds)))])
+            parts[which] = array.astype("i8" if which == 0 else array.dtype).astype(
+                kinds[int(rng.integers(len(kinds)))]
+            )
     elif how == 6:
         parts[which] = (array[::-1], np.repeat(array, 3)[::3], array[None], array[:, None])[int(rng.integers(4))]
     else:

@@ -8,7 +8,6 @@ import numpy as np
 
 from tests.property.sequences import FORMS, REFUSED, SETTINGS, WAYS, Walk
 
-
 SIZES = (1, 2, 5, 20, 70)
 """Numbers of rows of a call."""
 

@@ -74,16 +74,18 @@ def absorb(state: State, data: Sparse, program: Program, rate: float, *, whole: 
     undoing = Undo(state, data.rows.data.size if whole else 0)
     met = Met.room(state, data.y.size)
     failed, size = _run(state, data, program, rate, undoing, met)
+    if failed >= 0 and whole:
+        undoing.restore(state, size)
+        raise RowError(failed)
     try:
         if failed < 0:
             return _score(state, data.y, data.weight, program, met)
-        if not whole:
-            raise RowError(failed, _score(state, data.y[:failed], data.weight[:failed], program, met.before(failed)))
-        raise RowError(failed)
+        trace = _score(state, data.y[:failed], data.weight[:failed], program, met.before(failed))
     except BaseException:
         if whole:
             undoing.restore(state, size)
         raise
+    raise RowError(failed, trace)
 
 
 def check(state: State, program: Program) -> None:
