@@ -247,9 +247,7 @@ class StreamingFactorAnalysis(FactorParameters, ClassNamePrefixFeaturesOutMixin,
         large = np.abs(rows) > LARGEST
         if large.any():
             row, column = (int(k) for k in np.argwhere(large)[0])
-            msg = (
-                f"X: row {row} has {rows[row, column]} in column {column}: its square is no number; scale the column"
-            )
+            msg = f"X: row {row} has {rows[row, column]} in column {column}: its square is no number; scale the column"
             raise ValueError(msg)
         return rows
 
