@@ -63,6 +63,10 @@ def checked(model: object, X: ArrayLike, y: ArrayLike = "no_validation", **how: 
         return validate_data(model, X, y, dtype=np.float64, **how)
 
 
+class NotNumbersError(ValueError, TypeError):
+    """What cannot be made into numbers: a ValueError, as all refusals are, and the TypeError of scikit-learn's tests."""
+
+
 @contextmanager
 def _told(name: str) -> Iterator[None]:
     """Tell what NumPy, scikit-learn or an object's own conversion says of an argument as everything is told here."""
@@ -70,7 +74,7 @@ def _told(name: str) -> Iterator[None]:
         yield
     except (TypeError, OverflowError, AttributeError, RuntimeError) as error:
         msg = f"{name}: {error}; numbers are needed, as an array, a dataframe or, where it is said, a sparse matrix"
-        raise ValueError(msg) from error
+        raise NotNumbersError(msg) from error
 
 
 def _plain_rows(model: frames.Features, X: ArrayLike) -> bool:
