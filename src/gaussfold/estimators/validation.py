@@ -64,7 +64,7 @@ def checked(model: object, X: ArrayLike, y: ArrayLike = "no_validation", **how: 
 
 
 class NotNumbersError(ValueError, TypeError):
-    """What cannot be made into numbers: a ValueError, as all refusals are, and the TypeError of scikit-learn's tests."""
+    """No numbers: a ValueError, as all refusals are, and the TypeError that scikit-learn asks for."""
 
 
 @contextmanager
