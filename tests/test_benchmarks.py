@@ -1,13 +1,17 @@
 """Benchmarks run, and the textbook loop they compare with is the algorithm they claim to compare."""
 
 import json
+from pathlib import Path
 
 import numpy as np
+import pytest
 from benchmarks import dense
 from benchmarks.registry import BENCHMARKS
 from benchmarks.report import Report
 
 import gaussfold as gf
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
 def test_the_textbook_loop_is_ours():
@@ -67,6 +71,23 @@ def test_ranks_of_the_truth_are_flat_where_the_posterior_is_exact_and_not_where_
     assert {cell.covariance for cell in ranks.cells(quick=False)} == {"full", "lowrank", "diagonal"}
     ranks.draw(tmp_path / "ranks.png", {exact: found, single: sure})
     assert (tmp_path / "ranks.png").stat().st_size > 10_000
+
+
+@pytest.mark.skipif(not (DOCS / "gallery.md").is_file(), reason="docs/ is absent")
+def test_the_gallery_says_what_the_ranks_said():
+    from benchmarks import ranks
+
+    page = (DOCS / "gallery.md").read_text(encoding="utf-8")
+    rows = json.loads((DOCS / "gallery" / "calibration.json").read_text(encoding="utf-8"))["rows"]
+    assert len(rows) == len(list(ranks.cells(quick=False)))
+    for covariance, ways in ranks.WAYS.items():
+        for way in ways:
+            for correlations in [(0.0,), (0.8,)] if covariance == "diagonal" else [(0.0, 0.8)]:
+                some = [r for r in rows if (r[0], r[1], r[3]) == (covariance, way, ranks.N) and r[4] in correlations]
+                at_90 = np.array(some, dtype=object)[:, [6, 9, 12]].astype(int)
+                where = f", correlation {correlations[0]:g}" if covariance == "diagonal" else ""
+                cells = " | ".join(f"{low}–{high}" for low, high in zip(at_90.min(0), at_90.max(0), strict=True))
+                assert f"| {covariance}, {way}{where} | {cells} |" in page
 
 
 def test_streams_that_drift_move_as_they_say():

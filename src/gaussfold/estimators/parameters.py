@@ -67,15 +67,15 @@ class StreamingParameters:
     ensemble : int, default=1
         For ``covariance="diagonal"``: so many copies of the belief, which start apart and learn the same rows. What
         correlated features leave open the copies do not agree on, and ``coef_std_``, `predict_latent` and samples say
-        so (8 are enough); for so many times the cost and memory. See `coef_std_` for what a single one says.
+        so (8 are enough); for so many times the cost and memory. See ``coef_std_`` for what a single one says.
 
     Attributes
     ----------
     coef_, coef_std_ : arrays of shape (n_features,)
         Posterior mean and standard deviation of the weights. With ``covariance="diagonal"`` the standard deviation is
         how well a weight is known *if the others are*: true of independent features, and far too small of correlated
-        ones (correlation 0.8, 500 rows: 90 % intervals cover 26 to 58 %). Predictions are calibrated all the same.
-        ``ensemble=8`` gives standard deviations of the weight itself.
+        ones (correlation 0.8, 500 rows: 90 % intervals cover 27 to 57 %, with ``ensemble=8`` 67 to 77 %). Labels are
+        predicted as surely as they should be all the same (85 to 93 %).
     intercept_, intercept_std_ : float
         The same for the intercept.
     posterior_ : belief
