@@ -12,7 +12,9 @@ __version__ = "0.2.0.dev0"
 
 _HOMES = {
     "Bank": "gaussfold.beliefs",
+    "BlockGaussian": "gaussfold.beliefs.blocks",
     "DenseGaussian": "gaussfold.beliefs.dense.belief",
+    "DiagonalBlocks": "gaussfold.beliefs.diagonal.blocks",
     "DiagonalGaussian": "gaussfold.beliefs.diagonal.belief",
     "DiagonalMixture": "gaussfold.beliefs.diagonal.mixture",
     "FactorGaussian": "gaussfold.beliefs.factor",
@@ -33,7 +35,9 @@ _MODULES = ("batch", "data", "deep", "dynamics", "gp", "hashing", "likelihoods",
 
 __all__ = [
     "Bank",
+    "BlockGaussian",
     "DenseGaussian",
+    "DiagonalBlocks",
     "DiagonalGaussian",
     "DiagonalMixture",
     "FactorGaussian",
@@ -65,8 +69,10 @@ __all__ = [
 if TYPE_CHECKING:
     from gaussfold import batch, data, deep, dynamics, gp, hashing, likelihoods, lookback, metrics, rules
     from gaussfold.beliefs.bank.belief import Bank
+    from gaussfold.beliefs.blocks import BlockGaussian
     from gaussfold.beliefs.dense.belief import DenseGaussian
     from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
+    from gaussfold.beliefs.diagonal.blocks import DiagonalBlocks
     from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
     from gaussfold.beliefs.factor import FactorGaussian
     from gaussfold.beliefs.lowrank.belief import LowRankGaussian

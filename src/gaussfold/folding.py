@@ -8,18 +8,37 @@ from typing import NamedTuple
 import numpy as np
 
 from gaussfold.dynamics import Dynamics
+from gaussfold.expectations.cubature import resolve_cubature
+from gaussfold.likelihoods import as_vector, resolve_any
+from gaussfold.likelihoods import resolve as resolve_likelihood
+from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.observations import LARGEST, Observations, check
 from gaussfold.protocols import Belief, Foldable, Likelihood
 from gaussfold.rows import Block, dense_rows
-from gaussfold.rules import check_defined, resolve, resolve_at
+from gaussfold.rules import (
+    Curvature,
+    SiteRule,
+    StreamRule,
+    check_defined,
+    check_defined_several,
+    check_pair,
+    resolve,
+    resolve_at,
+    resolve_curvature,
+    resolve_local,
+)
 from gaussfold.rules.at import At
 from gaussfold.rules.catalogue import AnyRule
 from gaussfold.rules.python_sites import make_site
+from gaussfold.rules.vector_sites import VectorRecipe
 from gaussfold.trace import Pass, RowError, Trace, learn_before_failure
 from gaussfold.types import Array, ArrayLike, Moments, Program
+from gaussfold.vector_folding import fold_vectors
 
 FoldResult = Trace
 """Per row, *before* learning it: ``mean`` and ``variance`` of f = x'θ and ``log_predictive``; and the sites."""
+_SCALAR = ("vi", "newton", "taylor", "ep", "pl", "quadratic")
+"""Names that need no look into the catalogue: a row of a few features costs less than that."""
 _DOUBLE = np.dtype(np.float64)
 
 
@@ -33,12 +52,52 @@ class Recipe(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def recipe_of(likelihood: Likelihood, rule: str | AnyRule, at: str | At) -> Recipe:
+def recipe_of(likelihood: str | Likelihood, rule: str | AnyRule, at: str | At) -> Recipe:
     """Resolve names once, at the door, and refuse what is not defined."""
-    rule, at = resolve(rule), resolve_at(at)
+    likelihood, rule, at = resolve_likelihood(likelihood), resolve(rule), resolve_at(at)
     check_defined(rule, at, likelihood)
     family, how = likelihood.record, rule.record
     return Recipe(likelihood, rule, at, None if family is None or how is None else Program(family, how, at.code))
+
+
+def several_latents(
+    likelihood: str | Likelihood | VectorLikelihood,
+    rule: str | SiteRule,
+    at: str | At,
+    curvature: str | Curvature | None = None,
+    cubature: AnyCubature = None,
+) -> VectorRecipe | None:
+    """How rows of several latents are to be seen; None for those of one that the scalar rules know.
+
+    One latent goes this way too where only sites on R^D are defined: rule pl2, a curvature other than the exact one.
+    """
+    vector = isinstance(likelihood, VectorLikelihood)
+    if not vector and rule in _SCALAR and curvature is None and cubature is None:
+        return None
+    chosen = resolve_local(rule)
+    policy = resolve_curvature(_usual_curvature(chosen) if curvature is None else curvature)
+    if not vector and isinstance(chosen, StreamRule) and policy.is_exact and cubature is None:
+        return None
+    check_pair(chosen, policy)
+    if policy.needs_each_site:
+        msg = f"curvature={policy.name!r} learns from visit to visit, and a stream has one; use 'heuristic'"
+        raise ValueError(msg)
+    model, where = as_vector(resolve_any(likelihood)), resolve_at(at)
+    if cubature is not None:
+        resolve_cubature(cubature, model.latents)
+    check_defined_several(chosen, where, model)
+    return VectorRecipe(model, chosen, where, policy, cubature)
+
+
+def _usual_curvature(rule: SiteRule) -> str:
+    """The rule's own, if it is one of streams; pl2's can be of either sign, and a stream cannot take half a step."""
+    return "exact" if isinstance(rule, StreamRule) else "heuristic"
+
+
+def _of_one_latent(found: Trace) -> Trace:
+    """As rows of one latent have it."""
+    mean, cov, score, precision, shift = found
+    return Trace(mean[:, 0], cov[:, 0, 0], score, precision[:, 0, 0], shift[:, 0])
 
 
 # ``sweep``, ``LookBack.fold``, ``batch`` and ``metrics`` take their data under the same names in the same order: a
@@ -47,16 +106,18 @@ def recipe_of(likelihood: Likelihood, rule: str | AnyRule, at: str | At) -> Reci
 
 def fold(
     belief: Belief,
-    likelihood: Likelihood,
+    likelihood: str | Likelihood | VectorLikelihood,
     X: ArrayLike,
     y: ArrayLike,
-    rule: str | AnyRule = "vi",
+    rule: str | SiteRule = "vi",
     at: str | At = "posterior",
     *,
     sample_weight: ArrayLike | None = None,
     dynamics: Dynamics | None = None,
     block_size: int | None = None,
     whole: bool = True,
+    curvature: str | Curvature | None = None,
+    cubature: AnyCubature = None,
 ) -> FoldResult:
     """Fold rows into a belief, in order, each seen once; the belief is updated in place, whole or not at all.
 
@@ -68,12 +129,14 @@ def fold(
     belief
         For example :class:`gaussfold.DenseGaussian`.
     likelihood
-        From :mod:`gaussfold.likelihoods`, or your own subclass of ``likelihoods.ScalarLikelihood`` (Python, slower).
+        From :mod:`gaussfold.likelihoods`, by name ("bernoulli", "poisson") or as an object; or your own subclass of
+        ``likelihoods.ScalarLikelihood`` or ``VectorLikelihood`` (Python, slower).
     X, y
         Rows (array, sparse matrix, or :class:`gaussfold.rows.Rows` as the readers make them) and labels. A NaN label
-        means: predict, don't learn.
+        means: predict, don't learn. A likelihood of q latents takes a matrix H for each row, (n, q, dim), f = Hθ, and
+        labels (n, outputs); or rows (n, dim/q), if θ is made of q blocks of weights, as Softmax(q) takes them.
     rule
-        "newton", "taylor", "vi", "ep", "pl", "quadratic", or an object such as ``rules.EP(alpha=0.5)``.
+        "newton", "taylor", "vi", "ep", "pl", "pl2", "quadratic", or an object such as ``rules.EP(alpha=0.5)``.
     at
         "posterior" (implicit), "prior" (explicit) or "extragradient".
     sample_weight
@@ -85,6 +148,9 @@ def fold(
     whole
         Whether a row that cannot be learned undoes the call. If not, the rows before it stay learned and the error,
         a ``RowError``, has their trace: for streams that must not wait, and need not keep what they overwrite.
+    curvature, cubature
+        As :class:`gaussfold.gp.GaussianProcess` takes them: "exact", "heuristic", "gauss-newton" or "riemannian" (None:
+        "exact", for pl2 "heuristic"), and how averages over several latents are taken. Others run in Python.
 
     Examples
     --------
@@ -97,15 +163,20 @@ def fold(
     [0.5] [[0.33333333]] [1. 0.5]
     """
     check_belief(belief)
+    how = Pass(dynamics, None, block_size, whole)
+    several = several_latents(likelihood, rule, at, curvature, cubature)
+    if several is not None:
+        found = fold_vectors(belief, several, X, y, sample_weight, how)
+        return found if isinstance(likelihood, VectorLikelihood) else _of_one_latent(found)
     recipe = recipe_of(likelihood, rule, at)  # type: ignore[arg-type]  # the cache wants Hashable: an unhashable one says so
     row = X.array if isinstance(X, Block) else X
     if recipe.program is not None and sample_weight is None and dynamics is None and _is_row(row, y, belief.dim):
         quick = belief.absorb_row(np.ascontiguousarray(row), float(y[0]), recipe.program)
         if quick is not None:
             return quick
-    data = check(likelihood, X, y, belief.dim, sample_weight)
+    data = check(recipe.likelihood, X, y, belief.dim, sample_weight)
     if recipe.program is not None:
-        return belief.absorb_stream(data, recipe.program, Pass(dynamics, None, block_size, whole))
+        return belief.absorb_stream(data, recipe.program, how)
 
     def learn(part: Observations) -> FoldResult:
         return _fold_in_python(belief, recipe, part, dynamics)

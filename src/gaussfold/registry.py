@@ -43,7 +43,9 @@ HOMES: dict[str, Path] = {
 
 MODELS: dict[str, str] = {
     "Bank": "gaussfold.beliefs",
+    "BlockGaussian": "gaussfold.beliefs",
     "DenseGaussian": "gaussfold.beliefs",
+    "DiagonalBlocks": "gaussfold.beliefs",
     "DiagonalGaussian": "gaussfold.beliefs",
     "DiagonalMixture": "gaussfold.beliefs",
     "FactorGaussian": "gaussfold.beliefs",

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gaussfold.checks import whole
-from gaussfold.folding import FoldResult, check_belief, recipe_of
+from gaussfold.folding import FoldResult, check_belief, recipe_of, several_latents
+from gaussfold.likelihoods.chained import VectorLikelihood
 from gaussfold.observations import check
 from gaussfold.protocols import Belief, Likelihood
 from gaussfold.rules.at import At
-from gaussfold.rules.catalogue import AnyRule
+from gaussfold.rules.base import SiteRule
 from gaussfold.trace import Pass
 from gaussfold.types import ArrayLike
+from gaussfold.vector_folding import check_vectors, fold_vectors
 
 
 def sweep(
     belief: Belief,
-    likelihood: Likelihood,
+    likelihood: str | Likelihood | VectorLikelihood,
     X: ArrayLike,
     y: ArrayLike,
     sites: FoldResult,
-    rule: str | AnyRule = "vi",
+    rule: str | SiteRule = "vi",
     at: str | At = "posterior",
     *,
     sample_weight: ArrayLike | None = None,
@@ -45,20 +49,37 @@ def sweep(
     The marginals *without* each row's own site (leave-one-out, as far as the sites go), and the new sites.
     """
     check_belief(belief)
+    whole("n_sweeps", n_sweeps, least=0)
+    several = several_latents(likelihood, rule, at)
+    if several is not None:
+
+        def again(before: FoldResult) -> FoldResult:
+            return fold_vectors(belief, several, X, y, sample_weight, Pass(None, before, block_size))
+
+        count = len(check_vectors(several.likelihood, X, y, belief.dim, sample_weight).Y)
+        return _repeat(again, sites, count, n_sweeps, tolerance)
     recipe = recipe_of(likelihood, rule, at)  # type: ignore[arg-type]  # the cache wants Hashable: an unhashable one says so
     if recipe.program is None:
         msg = f"likelihood={likelihood!r} has no compiled kernel; sweeps take the families of gaussfold.likelihoods"
         raise ValueError(msg)
-    whole("n_sweeps", n_sweeps, least=0)
-    data = check(likelihood, X, y, belief.dim, sample_weight)
-    if sites.site_precision.size != data.y.size:
-        msg = (
-            f"sites: {sites.site_precision.size} of them for {data.y.size} rows; pass what the fold over them returned"
-        )
+    data, program = check(recipe.likelihood, X, y, belief.dim, sample_weight), recipe.program
+
+    def visit(before: FoldResult) -> FoldResult:
+        return belief.absorb_stream(data, program, Pass(None, before, block_size))
+
+    return _repeat(visit, sites, data.y.size, n_sweeps, tolerance)
+
+
+def _repeat(
+    visit: Callable[[FoldResult], FoldResult], sites: FoldResult, rows: int, n_sweeps: int, tolerance: float
+) -> FoldResult:
+    """Visit all rows so often, or until the sites have settled."""
+    if len(sites.site_precision) != rows:
+        msg = f"sites: {len(sites.site_precision)} of them for {rows} rows; pass what the fold over them returned"
         raise ValueError(msg)
     for _ in range(n_sweeps):
         before = sites.site_precision
-        sites = belief.absorb_stream(data, recipe.program, Pass(None, sites, block_size))
+        sites = visit(sites)
         change = np.abs(sites.site_precision - before).max(initial=0.0)
         if change <= tolerance * np.abs(sites.site_precision).max(initial=0.0):
             break

@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 
 class Trace(NamedTuple):
-    """Per row of a pass: the marginal before learning, its score, and the site that was absorbed."""
+    """Per row of a pass: the marginal before learning, its score, and the site that was absorbed.
+
+    Rows that see D latents have a mean and a shift (n, D), covariances in place of the variance (n, D, D) and matrices
+    in place of the precision; of beliefs without covariances between the latents both are (n, D).
+    """
 
     mean: Array
     variance: Array
@@ -28,6 +32,16 @@ class Trace(NamedTuple):
     def empty(cls, n: int) -> Trace:
         """Room for n rows, no sites yet."""
         return cls(np.empty(n), np.empty(n), np.empty(n), np.zeros(n), np.zeros(n))
+
+    @classmethod
+    def several(cls, n: int, latents: int, before: Trace | None = None, *, independent: bool = False) -> Trace:
+        """Room for n rows of several latents, with the sites of an earlier pass if there was one."""
+        shape = (n, latents) if independent else (n, latents, latents)
+        trace = cls(np.empty((n, latents)), np.empty(shape), np.empty(n), np.zeros(shape), np.zeros((n, latents)))
+        if before is not None:
+            trace.site_precision[:] = before.site_precision[:n]
+            trace.site_shift[:] = before.site_shift[:n]
+        return trace
 
     def rows(self, start: int, stop: int) -> Trace:
         """Views of some rows: writing to them writes here."""

@@ -26,6 +26,13 @@ class Program(NamedTuple):
     at: int
 
 
+class ClassProgram(NamedTuple):
+    """The same for rows with classes and rule vi at the posterior: nodes of the K latents, over which loops average."""
+
+    nodes: Array
+    """(K, S), for N(0, I), of equal weight."""
+
+
 class Moments(NamedTuple):
     """Mean and variance (never a standard deviation) of a scalar per row, usually of ``f = x'θ``."""
 

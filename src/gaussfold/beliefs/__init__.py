@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gaussfold.beliefs.bank.belief import Bank
+    from gaussfold.beliefs.blocks import BlockGaussian
     from gaussfold.beliefs.dense.belief import DenseGaussian
     from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
+    from gaussfold.beliefs.diagonal.blocks import DiagonalBlocks
     from gaussfold.beliefs.diagonal.coupling import Joint, Marginal
     from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
     from gaussfold.beliefs.factor import FactorGaussian
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Bank",
+    "BlockGaussian",
     "DenseGaussian",
+    "DiagonalBlocks",
     "DiagonalGaussian",
     "DiagonalMixture",
     "FactorGaussian",
@@ -36,7 +40,9 @@ __all__ = [
 
 _HOMES = {
     "Bank": "bank.belief",
+    "BlockGaussian": "blocks",
     "DenseGaussian": "dense.belief",
+    "DiagonalBlocks": "diagonal.blocks",
     "DiagonalGaussian": "diagonal.belief",
     "DiagonalMixture": "diagonal.mixture",
     "FactorGaussian": "factor",

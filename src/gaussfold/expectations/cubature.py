@@ -3,6 +3,7 @@
 A rule is a small object that knows its nodes for N(0, I); the nodes are shared and cached.
 
 - :class:`GaussHermite` of order n: the tensor product, exact for polynomials of degree 2n - 1 in every coordinate.
+- :class:`QuasiRandom`: a lattice of equal weights, for many dimensions and functions that are no polynomials.
 - :class:`Unscented` of order 3 (2d points) or 5 (2d² + 1 points): exact for polynomials of total degree 3 or 5.
   The weights of order 5 are negative on the axes for d ≥ 5, so sums of positive numbers can come out negative: a
   normaliser ``E p(y | f)`` can then have no logarithm (it is an error, never clipped), and an averaged matrix ``G'G``
@@ -21,6 +22,7 @@ import numpy as np
 from gaussfold.checks import whole
 from gaussfold.expectations.gauss_hermite import check_order
 from gaussfold.expectations.gauss_hermite import nodes as hermite_nodes
+from gaussfold.expectations.quasi_random import enough_nodes, normal_nodes
 from gaussfold.registry import Catalogue
 from gaussfold.types import Array
 
@@ -93,12 +95,53 @@ class Unscented:
         return (_unscented3 if self.order == 3 else _unscented5)(_checked(dim))
 
 
-Cubature: TypeAlias = GaussHermite | Unscented
+@dataclass(frozen=True)
+class QuasiRandom:
+    """Points of a lattice through the normal quantile, with their mirror images: equal weights in any dimension.
+
+    Exact for polynomials of total degree 3; see :mod:`gaussfold.expectations.quasi_random`.
+
+    Parameters
+    ----------
+    points
+        How many, an even number; twice the dimension and eight more are the least that is taken.
+
+    Examples
+    --------
+    >>> x, w = QuasiRandom(64).nodes(3)
+    >>> x.shape, round(float(w @ x[:, 1] ** 2), 12)
+    ((64, 3), 1.0)
+    """
+
+    points: int = 512
+    name: ClassVar[str] = "quasi-random"
+
+    def __post_init__(self) -> None:
+        if whole("points", self.points, least=2, owner="QuasiRandom") % 2:
+            msg = f"points={self.points!r}: QuasiRandom needs an even number, each point has a mirror image"
+            raise ValueError(msg)
+
+    def size(self, dim: int) -> int:
+        """Number of points in that dimension."""
+        return enough_nodes(dim, self.points)
+
+    def nodes(self, dim: int) -> tuple[Array, Array]:
+        """Points (n, dim) and weights (n,) for N(0, I); read-only."""
+        points = normal_nodes(_checked(dim), self.size(dim)).T
+        return points, np.full(points.shape[0], 1.0 / points.shape[0])
+
+
+Cubature: TypeAlias = GaussHermite | Unscented | QuasiRandom
 CUBATURES: Catalogue[Cubature] = Catalogue(
     "cubature",
-    (GaussHermite, Unscented),
-    named={"gauss-hermite": GaussHermite(), "unscented-3": Unscented(3), "unscented-5": Unscented(5)},
-    also="GaussHermite(order), Unscented(order), or None to choose by dimension",
+    (GaussHermite, Unscented, QuasiRandom),
+    named={
+        "gauss-hermite": GaussHermite(),
+        "unscented-3": Unscented(3),
+        "unscented-5": Unscented(5),
+        "quasi-random": QuasiRandom(),
+    },
+    also="GaussHermite(order), Unscented(order), QuasiRandom(points), or None to choose by dimension",
 )
 
 

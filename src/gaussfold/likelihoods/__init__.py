@@ -29,6 +29,7 @@ from gaussfold.likelihoods.product import ProductGaussian
 from gaussfold.likelihoods.regression_network import RegressionNetwork
 from gaussfold.likelihoods.softmax import Softmax
 from gaussfold.likelihoods.student_t import StudentT
+from gaussfold.likelihoods.vector_gaussian import VectorGaussian
 from gaussfold.protocols import Likelihood
 from gaussfold.registry import Catalogue, decode
 
@@ -47,11 +48,13 @@ __all__ = [
     "ScalarLikelihood",
     "Softmax",
     "StudentT",
+    "VectorGaussian",
     "VectorLikelihood",
     "as_vector",
     "chained_from_config",
     "from_config",
     "resolve",
+    "resolve_any",
 ]
 
 FAMILIES: Catalogue[object] = Catalogue(
@@ -59,6 +62,7 @@ FAMILIES: Catalogue[object] = Catalogue(
     (
         Bernoulli, Beta, Gamma, Gaussian, NegativeBinomial, Ordinal, Poisson, StudentT,
         HeteroscedasticGaussian, ProductGaussian, RegressionNetwork, Softmax,
+        VectorGaussian,
     ),
     named={"bernoulli": Bernoulli(), "poisson": Poisson()},
     accepts=Likelihood,
@@ -79,6 +83,11 @@ def resolve(likelihood: str | Likelihood) -> Likelihood:
     Bernoulli(link='logit', expectation='quadrature')
     """
     return cast("Likelihood", FAMILIES.resolve(likelihood))
+
+
+def resolve_any(likelihood: str | Likelihood | VectorLikelihood) -> Likelihood | VectorLikelihood:
+    """The same for likelihoods of one latent or of several."""
+    return likelihood if isinstance(likelihood, VectorLikelihood) else resolve(likelihood)
 
 
 def from_config(config: Mapping[str, object]) -> ScalarLikelihood | VectorLikelihood:

@@ -91,6 +91,21 @@ class VectorLikelihood(ABC):
         """The likelihood of a single latent that this one stands for; None if it has several, or expects by itself."""
         return None
 
+    @property
+    def usual_cubature(self) -> AnyCubature:
+        """What cubature=None means; None leaves it to the number of latents."""
+        return None
+
+    @property
+    def class_nodes(self) -> Array | None:
+        """Nodes (D, S) that the engine's loops over rows with classes average over; None: they are not for it."""
+        return None
+
+    def of_row(self, row: int) -> VectorLikelihood:
+        """The likelihood of that row of a call: this one, unless a family has parameters that differ by row."""
+        del row
+        return self
+
     # What a subclass says.
 
     @abstractmethod
@@ -292,7 +307,8 @@ class VectorLikelihood(ABC):
 
     def blocks(self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature) -> Iterator[Block]:
         """The rows with their nodes, as many at a time as memory likes."""
-        points, weights = resolve_cubature(cubature, self.latents).nodes(self.latents)
+        chosen = self.usual_cubature if cubature is None else cubature
+        points, weights = resolve_cubature(chosen, self.latents).nodes(self.latents)
         size = max(1, BLOCK // (points.shape[0] * self.latents**2))
         for start in range(0, max(mean.shape[0], 1), size):
             rows = slice(start, min(start + size, mean.shape[0]))

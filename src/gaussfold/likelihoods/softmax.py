@@ -9,6 +9,8 @@ import numpy as np
 import scipy
 
 from gaussfold.checks import whole
+from gaussfold.expectations.cubature import QuasiRandom
+from gaussfold.expectations.quasi_random import enough_nodes, normal_nodes
 from gaussfold.likelihoods.against_others import AgainstOthers, differences
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.likelihoods.normal import NormalMoments
@@ -17,6 +19,10 @@ from gaussfold.types import Array, ArrayLike
 
 POSITIVE = 5
 """Up to so many classes the nodes for K - 1 differences have positive weights."""
+TENSOR = 4
+"""Up to so many classes, products of Gauss-Hermite rules are few nodes enough."""
+LEARNING = 128
+"""Nodes at each row of a stream: with twice as many posteriors of digits differ by a hundredth of their spread."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,16 @@ class Softmax(VectorLikelihood):
             msg = "Softmax(): the number of classes is not known; give it, as in Softmax(classes=3)"
             raise ValueError(msg)
         return int(self.classes)
+
+    @property
+    def usual_cubature(self) -> AnyCubature:
+        """Equal weights from five classes on: probabilities are averages of probabilities."""
+        return QuasiRandom() if self.latents > TENSOR else None
+
+    @property
+    def class_nodes(self) -> Array:
+        """What ``engine.softmax`` averages over while it learns."""
+        return normal_nodes(self.latents, enough_nodes(self.latents, LEARNING))
 
     @property
     def responses(self) -> int:

@@ -59,6 +59,8 @@ class SiteRule(ABC):
         Whether it needs the likelihood to have a quadratic bound.
     needs_log_concave : bool
         Whether the site it makes at the belief before can cancel that belief unless the likelihood is log-concave.
+    settles : bool
+        Whether there is a site that it makes at the very belief which that leads to: a stream can look there.
     """
 
     # A rule's file says which of these are otherwise for it: files of rules begin alike.
@@ -75,6 +77,12 @@ class SiteRule(ABC):
     linearises: ClassVar[bool] = False
     needs_bound: ClassVar[bool] = False
     needs_log_concave: ClassVar[bool] = False
+    settles: ClassVar[bool] = True
+
+    @property
+    def takes_classes(self) -> bool:
+        """Whether the engine's loops over rows with classes are this rule."""
+        return False
 
     @abstractmethod
     def site_several(self, view: View) -> VectorSite:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TypeAlias, cast
 
 from gaussfold.engine import seam
+from gaussfold.likelihoods.chained import VectorLikelihood
 from gaussfold.protocols import Likelihood, QuadraticallyBounded
 from gaussfold.registry import Catalogue
 from gaussfold.rules.at import At
@@ -19,7 +20,19 @@ from gaussfold.rules.quadratic import Quadratic
 from gaussfold.rules.taylor import Taylor
 from gaussfold.rules.vi import VI
 
-__all__ = ["EP", "PL", "PL2", "VI", "Newton", "Quadratic", "Taylor", "check_defined", "resolve", "resolve_local"]
+__all__ = [
+    "EP",
+    "PL",
+    "PL2",
+    "VI",
+    "Newton",
+    "Quadratic",
+    "Taylor",
+    "check_defined",
+    "check_defined_several",
+    "resolve",
+    "resolve_local",
+]
 
 AnyRule: TypeAlias = StreamRule
 """A rule of the streaming update."""
@@ -79,4 +92,20 @@ def check_defined(rule: AnyRule, at: At, likelihood: Likelihood) -> None:
     noise = likelihood.conditional(0.0).variance if rule.linearises else 1.0
     if not noise < float("inf"):
         msg = f"rule={rule.name!r}: {likelihood!r} has no finite variance (df > 2 is needed); use rule='vi'"
+        raise ValueError(msg)
+
+
+def check_defined_several(rule: SiteRule, at: At, likelihood: VectorLikelihood) -> None:
+    """The same for a likelihood of several latents."""
+    if at.is_implicit and not rule.settles:
+        msg = f"rule={rule.name!r} at={at.name!r}: no site need settle there; use at='prior' or at='extragradient'"
+        raise ValueError(msg)
+    if rule.needs_bound:
+        msg = f"rule={rule.name!r}: {likelihood} has no quadratic bound here; use rule='vi'"
+        raise ValueError(msg)
+    if rule.needs_log_concave and not likelihood.log_concave and not at.is_implicit:
+        msg = (
+            f"rule={rule.name!r} at={at.name!r}: {likelihood} is not log-concave, so a site made there can cancel the "
+            "belief's own precision; use at='posterior', or rule 'ep', 'taylor' or 'pl'"
+        )
         raise ValueError(msg)

@@ -68,14 +68,15 @@ class PL(StreamRule):
 class PL2(SiteRule):
     """Second-order posterior linearisation, bayes-newton (45): derivatives of log N(y | E ν, Ω), with Ω moving too.
 
-    Where the noise depends on the latents this sees it, and :class:`PL` does not. It is offered for sites that
-    are visited again (Gaussian processes), not for streams.
+    Where the noise depends on the latents this sees it, and :class:`PL` does not. Its sites can be of either sign and
+    need not settle within one row, so that a stream takes it with at="prior" or "extragradient".
     """
 
     name: ClassVar[str] = "pl2"
     curvatures: ClassVar[tuple[str, ...]] = ("exact", "heuristic", "gauss-newton", "quasi-newton", "riemannian")
     energy_over_cavity: ClassVar[bool] = True
     linearises: ClassVar[bool] = True
+    settles: ClassVar[bool] = False
 
     def site_several(self, view: View) -> VectorSite:
         """Gradient and Hessian of the target in the mean."""

@@ -2,37 +2,65 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
+import numpy as np
+
+from gaussfold.checks import whole
 from gaussfold.engine.seam import compiled_for, expectations, initial_guess
+from gaussfold.likelihoods.one_latent import as_vector
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.base import StreamRule, View
+from gaussfold.rules.stein import without_derivatives, without_hessian
 from gaussfold.types import Array, ArrayLike, Moments, Record, Site, VectorSite
 
 
 @dataclass(frozen=True)
 class VI(StreamRule):
-    """J = E l'(f), H = E l''(f) under N(m, v): rvga (3)-(4), bayes-newton (15)."""
+    """J = E l'(f), H = E l''(f) under N(m, v): rvga (3)-(4), bayes-newton (15).
 
+    Parameters
+    ----------
+    derivatives
+        How many derivatives of log p the averages are made of: 2; 1 (H from gradients) or 0 (both from log p alone),
+        which are the same by integration by parts, rvga (16)-(19), and run in Python.
+    """
+
+    derivatives: int = field(default=2, repr=False)
     name: ClassVar[str] = "vi"
     curvatures: ClassVar[tuple[str, ...]] = ("exact", "heuristic", "gauss-newton", "quasi-newton", "riemannian")
     is_stationary: ClassVar[bool] = True
     descends: ClassVar[bool] = True
     needs_log_concave: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        whole("derivatives", self.derivatives, least=0, most=2, owner="VI")
+
     @property
-    def record(self) -> VIRecord:
-        """How the engine knows this rule."""
-        return VIRecord()
+    def takes_classes(self) -> bool:
+        """``engine.softmax`` is this rule at the posterior."""
+        return self.derivatives == 2
+
+    @property
+    def record(self) -> VIRecord | None:
+        """How the engine knows this rule; it takes both derivatives."""
+        return VIRecord() if self.derivatives == 2 else None
 
     def site(self, likelihood: Likelihood, y: ArrayLike, moments: Moments) -> Site:
         """Average the derivatives over the marginal."""
-        return Site(*likelihood.expected_derivatives(y, moments))
+        if self.derivatives == 2:
+            return Site(*likelihood.expected_derivatives(y, moments))
+        shape = np.shape(moments.mean)
+        mean, variance, label = (np.reshape(a, (-1, 1)) for a in np.broadcast_arrays(*moments, y))
+        found = self.site_several(View(as_vector(likelihood), label, mean, variance[:, :, None]))
+        return Site(found.gradient.reshape(shape), found.curvature.reshape(shape))
 
     def site_several(self, view: View) -> VectorSite:
         """The same on f in R^D."""
-        return VectorSite(*view.likelihood.expected_derivatives(*view[1:]))
+        if self.derivatives == 2:
+            return VectorSite(*view.likelihood.expected_derivatives(*view[1:]))
+        return without_hessian(view) if self.derivatives == 1 else without_derivatives(view)
 
     def gauss_newton_several(self, view: View) -> VectorSite:
         """The exact gradient with the variational Gauss-Newton curvature -E G'G: (43), (44)."""

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from gaussfold import checks, schema
-from gaussfold.beliefs.dense import passes
+from gaussfold.beliefs.dense import passes, several
 from gaussfold.beliefs.natural import combined
 from gaussfold.beliefs.visits import Visits
 from gaussfold.dynamics import Forgetting, moving
@@ -20,7 +20,7 @@ from gaussfold.observations import Observations, admit
 from gaussfold.protocols import Belief
 from gaussfold.rows import as_rows
 from gaussfold.trace import ONCE, Pass, Trace, check_moments, learn_before_failure
-from gaussfold.types import Array, ArrayLike, Moments, Program
+from gaussfold.types import Array, ArrayLike, ClassProgram, Moments, Program
 
 PARTS = (schema.Part("mean", ("d",), "double"), schema.Part("factor", ("d", "d"), "double"))
 """What a model file holds of it."""
@@ -248,6 +248,40 @@ class DenseGaussian:
         if data.learned.any():  # else nothing changes, to the last bit
             self._mean, self._factor = after
         return trace
+
+    # Several latents a row.
+
+    def latents(self, H: Array) -> tuple[Array, Array]:
+        """Mean (q,) and covariance (q, q) of Hθ, for a matrix H of q rows."""
+        seen = H @ self._factor
+        return np.asarray(H @ self._mean), np.asarray(seen @ seen.T)
+
+    def class_marginals(self, X: ArrayLike, classes: int) -> tuple[Array, Array]:
+        """Mean (n, K) and covariance (n, K, K) of the x'θ_k, where θ holds the weights of K classes in turn."""
+        return several.class_marginals(self._mean, self._factor, X, classes)
+
+    def absorb_classes(self, data: Observations, program: ClassProgram, how: Pass = ONCE) -> Trace:
+        """Visit rows with classes in order, each once; θ holds the weights of the classes one after the other."""
+        classes = program.nodes.shape[0]
+        data = admit(data, several.features(self.dim, classes))
+        trace = Trace.several(data.y.size, classes, how.sites)
+        drift = moving(how.dynamics)
+        worked = self.copy()
+        if drift is None:
+            several.joint_pass(*worked.parts(), data, program, trace)
+        else:
+            for i, learned in enumerate(data.learned):
+                if learned:
+                    drift.tick(worked)
+                row = trace.rows(i, i + 1)
+                several.joint_pass(*worked.parts(), data.part(slice(i, i + 1)), program, row, i)
+        if data.learned.any():  # else nothing changes, to the last bit
+            self.become(worked)
+        return trace
+
+    def parts(self) -> tuple[Array, Array]:
+        """Mean and factor themselves, for a loop that writes to them."""
+        return self._mean, self._factor
 
 
 def _dense(prior: Belief) -> DenseGaussian:

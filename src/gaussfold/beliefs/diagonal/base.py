@@ -86,7 +86,7 @@ class DiagonalBelief(ABC):
 
     def marginals(self, X: ArrayLike) -> Moments:
         """Mean and variance of x'θ for each row and component, shape (n, K)."""
-        return check_moments(passes.look_at(self._state, sparse_rows(X, self.dim)))
+        return check_moments(passes.look_at(self._state, sparse_rows(X, self._state.dim)))
 
     def marginal(self, X: ArrayLike) -> Moments:
         """Mean and variance of x'θ for each row x of X (dense or sparse); of a mixture, within and between."""
@@ -94,12 +94,12 @@ class DiagonalBelief(ABC):
 
     def moments(self, columns: ArrayLike) -> Moments:
         """Mean and variance of some parameters, without touching the others; of a mixture, within and between."""
-        cells = self._state.each(places("columns", columns, self.dim))
+        cells = self._state.each(places("columns", columns, self._state.dim))
         return mix_moments(self._state.log_weights, cells[:, 0], cells[:, 1])
 
     def cells(self, columns: np.ndarray | None = None) -> Array:
         """Means and variances per feature and component, shape (d, 2, K), of all features or some, as of now."""
-        return self._state.each(None if columns is None else places("columns", columns, self.dim))
+        return self._state.each(None if columns is None else places("columns", columns, self._state.dim))
 
     def stored_cells(self) -> np.ndarray:
         """Means and variances as they are stored, time not applied, not to be written to: one for all, or one each."""
@@ -114,7 +114,7 @@ class DiagonalBelief(ABC):
 
     def set_prior(self, columns: np.ndarray, std: np.ndarray) -> None:
         """Give features that no row has met a prior standard deviation of their own; forgetting returns to it."""
-        columns = places("columns", columns, self.dim)
+        columns = places("columns", columns, self._state.dim)
         scales("std", std)
         self._state.widen(columns)
         self._state.cells[columns, 1] = (std**2)[:, None]
