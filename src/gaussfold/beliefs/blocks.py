@@ -200,7 +200,10 @@ class BlockGaussian:
             worked = type(self)(_dense_pass(dense, data, program, trace))
         else:
             for i in range(data.y.size):
-                worked._visit(data.part(slice(i, i + 1)), program, how, trace, i)
+                try:
+                    worked._visit(data.part(slice(i, i + 1)), program, how, trace, i)
+                except ValueError as error:  # too large for a prediction, or for the belief
+                    raise RowError(i) from error
         if data.learned.any():  # else nothing changes, to the last bit
             self.become(worked)
         return trace

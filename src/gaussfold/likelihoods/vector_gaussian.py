@@ -60,6 +60,12 @@ class VectorGaussian(GaussianNoise):
             raise ValueError(msg)
         object.__setattr__(self, "matrices", given)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VectorGaussian) and np.array_equal(self.matrices, other.matrices)
+
+    def __hash__(self) -> int:
+        return hash((self.matrices.shape, self.matrices.tobytes()))
+
     @property
     def latents(self) -> int:
         """One for each output."""
