@@ -159,10 +159,11 @@ class BlockGaussian:
         for block, towards in zip(self._blocks, self._like(prior), strict=True):
             block.relax(factor, towards)  # type: ignore[arg-type]
 
-    def diffuse(self, variance: float) -> None:
-        """Add ``variance`` to every parameter's, independently."""
-        for block in self._blocks:
-            block.diffuse(variance)
+    def diffuse(self, variance: float | Array) -> None:
+        """Add ``variance`` to every parameter's, independently: one for all, or one each."""
+        each = self._cut(np.asarray(variance)) if np.ndim(variance) else [variance] * len(self._blocks)
+        for block, share in zip(self._blocks, each, strict=True):
+            block.diffuse(share)
 
     def absorb(self, x: Array, precision: float, shift: float) -> None:
         """Multiply by one site on f = x'θ, where x sees the parameters of one block only."""
