@@ -91,7 +91,7 @@ class BlockGaussian:
         """Mean and variance of x'θ for rows x over the parameters of all blocks."""
         rows = dense_rows(as_rows(X, self.dim))
         parts = [block.marginal(part) for block, part in zip(self._blocks, self._cut(rows), strict=True)]
-        return Moments(sum(part.mean for part in parts), sum(part.variance for part in parts))  # type: ignore[arg-type]
+        return Moments(*np.sum([tuple(part) for part in parts], axis=0))
 
     def class_marginals(self, X: ArrayLike, classes: int) -> Moments:
         """Mean and variance (n, K) of x'θ_k for rows x over the parameters of a block."""
@@ -202,50 +202,51 @@ class BlockGaussian:
         else:
             for i in range(data.y.size):
                 try:
-                    worked._visit(data.part(slice(i, i + 1)), program, how, trace, i)
+                    _visit(worked, data.part(slice(i, i + 1)), program, how, trace, i)
                 except ValueError as error:  # too large for a prediction, or for the belief
                     raise RowError(i) from error
         if data.learned.any():  # else nothing changes, to the last bit
             self.become(worked)
         return trace
 
-    def _visit(self, data: Observations, program: ClassProgram, how: Pass, trace: Trace, row: int) -> None:
-        """One row: time passes, marginals, site, absorb."""
-        learn = bool(data.learned[0])
-        if learn and how.dynamics is not None:
-            how.dynamics.tick(self)
-        found = check_moments(self.class_marginals(data.X, len(self._blocks)))
-        mean, variance = np.ascontiguousarray(found.mean[0]), np.ascontiguousarray(found.variance[0])
-        trace.mean[row], trace.variance[row] = mean, variance
-        trace.log_predictive[row] = np.nan
-        if np.isnan(data.y[0]):
-            return
-        k, points = program.nodes.shape
-        precision, gradient = np.empty(k), np.empty(k)
-        weight = float(data.weight[0]) if variance.max() > 0.0 else 0.0
-        trace.log_predictive[row] = independent_site(
-            mean, variance, int(data.y[0]), weight, program.nodes, np.empty((k + 2, points)), np.empty((8, k)),
-            precision, gradient,
-        )  # fmt: skip
-        if not (np.isfinite(precision).all() and np.isfinite(gradient).all()):
-            raise RowError(row)
-        if weight > 0.0:
-            shift = gradient + precision * (mean + variance * gradient)
-            x = dense_rows(data.X)[0]
-            for block, share, pull in zip(self._blocks, precision, shift, strict=True):
-                block.absorb(x, float(share), float(pull))
-            trace.site_precision[row], trace.site_shift[row] = precision, shift
-
     def _cut(self, values: Array) -> list[Array]:
         """One part for each block, of the last axis."""
         return list(np.split(values, len(self._blocks), axis=-1))
 
     def _like(self, prior: object) -> list[Part]:
-        if not isinstance(prior, BlockGaussian):
-            msg = f"prior: a {type(prior).__name__}; a BlockGaussian forgets towards one of its own kind"
-            raise ValueError(msg)  # noqa: TRY004 - the one kind of error that arguments raise here
-        checks.same_dim("prior", prior.dim, self.dim)
-        return prior.blocks
+        if isinstance(prior, BlockGaussian):
+            checks.same_dim("prior", prior.dim, self.dim)
+            return prior.blocks
+        msg = f"prior: a {type(prior).__name__}; a BlockGaussian forgets towards one of its own kind"
+        raise ValueError(msg)
+
+
+def _visit(belief: BlockGaussian, data: Observations, program: ClassProgram, how: Pass, trace: Trace, row: int) -> None:
+    """One row: time passes, marginals, site, absorb."""
+    learn = bool(data.learned[0])
+    if learn and how.dynamics is not None:
+        how.dynamics.tick(belief)
+    found = check_moments(belief.class_marginals(data.X, program.nodes.shape[0]))
+    mean, variance = np.ascontiguousarray(found.mean[0]), np.ascontiguousarray(found.variance[0])
+    trace.mean[row], trace.variance[row] = mean, variance
+    trace.log_predictive[row] = np.nan
+    if np.isnan(data.y[0]):
+        return
+    k, points = program.nodes.shape
+    precision, gradient = np.empty(k), np.empty(k)
+    weight = float(data.weight[0]) if variance.max() > 0.0 else 0.0
+    trace.log_predictive[row] = independent_site(
+        mean, variance, int(data.y[0]), weight, program.nodes, np.empty((k + 2, points)), np.empty((8, k)),
+        precision, gradient,
+    )  # fmt: skip
+    if not (np.isfinite(precision).all() and np.isfinite(gradient).all()):
+        raise RowError(row)
+    if weight > 0.0:
+        shift = gradient + precision * (mean + variance * gradient)
+        x = dense_rows(data.X)[0]
+        for block, share, pull in zip(belief.blocks, precision, shift, strict=True):
+            block.absorb(x, float(share), float(pull))
+        trace.site_precision[row], trace.site_shift[row] = precision, shift
 
 
 def _dense_pass(
