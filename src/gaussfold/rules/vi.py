@@ -27,7 +27,7 @@ class VI(StreamRule):
         which are the same by integration by parts, rvga (16)-(19), and run in Python.
     """
 
-    derivatives: int = field(default=2, repr=False)
+    derivatives: int = field(default=2, repr=False, kw_only=True)
     name: ClassVar[str] = "vi"
     curvatures: ClassVar[tuple[str, ...]] = ("exact", "heuristic", "gauss-newton", "quasi-newton", "riemannian")
     is_stationary: ClassVar[bool] = True
