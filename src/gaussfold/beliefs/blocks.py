@@ -180,9 +180,9 @@ class BlockGaussian:
         del row, y, program
         return None
 
-    def absorb_stream(self, data: Observations, program: Program, how: Pass = ONCE) -> Trace:
+    def absorb_stream(self, data: Observations, program: Program, how: Pass = ONCE, *loose: object) -> Trace:
         """Refuse: a likelihood of one latent has no classes."""
-        del data, program, how
+        del data, program, how, loose
         msg = "belief: a BlockGaussian has a block for each class; fold Softmax(K) into it, or others into a block"
         raise ValueError(msg)
 

@@ -147,9 +147,9 @@ class DiagonalBlocks(DiagonalBelief):
         msg = "belief: DiagonalBlocks takes Softmax(K) with rule='vi', at='posterior'; use BlockGaussian for others"
         raise ValueError(msg)
 
-    def absorb_stream(self, data: Observations, program: Program, how: Pass = ONCE) -> Trace:
+    def absorb_stream(self, data: Observations, program: Program, how: Pass = ONCE, *loose: object) -> Trace:
         """Refuse: a likelihood of one latent has no classes."""
-        del data, program, how
+        del data, program, how, loose
         msg = "belief: DiagonalBlocks has weights for each class; fold Softmax(K) into it"
         raise ValueError(msg)
 
