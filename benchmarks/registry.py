@@ -43,4 +43,8 @@ BENCHMARKS = {
         "benchmarks.gp_fuzz",
         "a thousand random Gaussian-process problems: converged or warned, finite, and where other optimisers end",
     ),
+    "gp-sbc": (
+        "benchmarks.gp_sbc",
+        "simulation-based calibration of Gaussian processes with default options, eight likelihoods, and a picture",
+    ),
 }

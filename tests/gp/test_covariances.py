@@ -8,15 +8,18 @@ import pytest
 from scipy.linalg import expm
 
 from gaussfold.gp import (
+    Brownian,
     Constant,
     Cosine,
     Covariance,
+    GivenStateSpace,
     Linear,
     Matern12,
     Matern32,
     Matern52,
     Matern72,
     Periodic,
+    RationalQuadratic,
     SquaredExponential,
     White,
 )
@@ -67,11 +70,15 @@ def test_state_space_is_the_authors(name):
         np.testing.assert_allclose(covariance(r[:, None]), numbers[f"{name}__K_dense"], rtol=1e-8, atol=1e-12)
 
 
+OSCILLATOR = GivenStateSpace([[0.0, 1.0], [-4.0, -0.4]], [1.0, 0.3], [[0.1, 0.0], [0.0, 1.0]], 1.7, 0.6)
 MARKOV = {
     **{k: v for k, v in ORACLE.items() if "periodic" not in k},
     "constant": Constant(0.7),
     "white": White(0.7),
     "linear": Linear(0.7, centre=0.3),
+    "brownian": Brownian(0.7, origin=-1.3),
+    "given": OSCILLATOR,
+    "walk": Matern32(1.3, 0.4) + Brownian(0.5, origin=-0.9) + OSCILLATOR,
     "sum": Matern32(1.3, 0.4) + Linear(0.5, centre=-1.0) + Constant(2.0) * Matern12(1.0, 3.0) + White(0.2),
 }
 
@@ -129,9 +136,15 @@ ALL = {
     "matern12-plane": Matern12(1.1, 0.4),
     "linear-plane": Linear(0.7) * Matern72(1.0, 1.3),
     "squared": SquaredExponential(1.3, 0.7),
+    "rational": RationalQuadratic(1.3, (0.5, 2.0), 0.7),
+    "rational-line": RationalQuadratic(1.3, 0.6, 2.4),
+    "columns": Matern32(1.3, 0.7).on(1) * PERIODIC.on(0) + Matern12(0.4, (0.6, 1.1)).on(1, 0),
     "periodic": PERIODIC,
     "quasiperiodic": Matern32(1.0, 2.1) * PERIODIC,
 }
+
+
+PLANES = ("ard", "matern12-plane", "linear-plane", "rational", "columns")
 
 
 def logs(covariance, i, h):
@@ -143,7 +156,7 @@ def logs(covariance, i, h):
 @pytest.mark.parametrize("name", ALL)
 def test_derivatives(name):
     covariance = ALL[name]
-    columns = 2 if name in ("ard", "matern12-plane", "linear-plane") else 1
+    columns = 2 if name in PLANES else 1
     X, Z = RNG.normal(size=(6, columns)), RNG.normal(size=(4, columns))
     bar, square, line = RNG.normal(size=(6, 4)), RNG.normal(size=(6, 6)), RNG.normal(size=6)
     h = 1e-6
@@ -162,7 +175,7 @@ def test_derivatives(name):
         assert slope[i, j] == pytest.approx(want, rel=1e-6, abs=1e-8)
 
 
-@pytest.mark.parametrize("name", [k for k in ALL if "plane" not in k and k != "ard"])
+@pytest.mark.parametrize("name", [k for k in ALL if k not in PLANES and "rational" not in k])
 def test_state_space_derivatives(name):
     covariance = ALL[name]
     space, dt, start = covariance.state_space(), np.array([0.07, 0.9, 2.3]), 0.4
@@ -233,3 +246,16 @@ def test_a_covariance_that_says_its_values_only_is_differentiated():
         (own.input_vjp(X, Z, bar), known.input_vjp(X, Z, bar)),
     ]:
         np.testing.assert_allclose(mine, theirs, rtol=1e-8, atol=1e-9)
+
+
+def test_a_state_space_in_steps_is_that_in_time():
+    space = OSCILLATOR.state_space()
+    A = space.transition(np.array([0.4]))
+    Q = space.noise(np.array([0.4]), A)
+    again = GivenStateSpace.from_steps(A[0], Q[0], space.measurement, 0.4)
+    x = np.array([[0.0], [0.3], [1.1], [5.0]])
+    np.testing.assert_allclose(again(x), OSCILLATOR(x), rtol=1e-7, atol=1e-9)
+    with pytest.raises(ValueError, match="all must lie left of zero"):
+        GivenStateSpace([[0.1]], [1.0], [[1.0]])
+    with pytest.raises(ValueError, match=r"columns=\(2,\): X has 2 columns"):
+        Matern32().on(2)(np.zeros((3, 2)))

@@ -12,14 +12,18 @@ from typing import TYPE_CHECKING, cast
 from gaussfold.gp.covariances.base import Covariance as Covariance
 from gaussfold.gp.covariances.base import Product as Product
 from gaussfold.gp.covariances.base import Sum as Sum
+from gaussfold.gp.covariances.brownian import Brownian as Brownian
+from gaussfold.gp.covariances.columns import Columns as Columns
 from gaussfold.gp.covariances.constant import Constant as Constant
 from gaussfold.gp.covariances.cosine import Cosine as Cosine
+from gaussfold.gp.covariances.given_space import GivenStateSpace as GivenStateSpace
 from gaussfold.gp.covariances.linear import Linear as Linear
 from gaussfold.gp.covariances.matern import Matern12 as Matern12
 from gaussfold.gp.covariances.matern import Matern32 as Matern32
 from gaussfold.gp.covariances.matern import Matern52 as Matern52
 from gaussfold.gp.covariances.matern import Matern72 as Matern72
 from gaussfold.gp.covariances.periodic import Periodic as Periodic
+from gaussfold.gp.covariances.rational_quadratic import RationalQuadratic as RationalQuadratic
 from gaussfold.gp.covariances.squared_exponential import SquaredExponential as SquaredExponential
 from gaussfold.gp.covariances.white import White as White
 from gaussfold.registry import Catalogue, decode

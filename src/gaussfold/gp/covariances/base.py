@@ -112,7 +112,8 @@ class Covariance(ABC):
         """The linear stochastic differential equation with this covariance, for inputs in one column."""
         msg = (
             f"{self!r} has no state-space form; the Markov structure takes Matérn, squared exponential, cosine, "
-            "periodic, constant, linear and white covariances, their sums, and their products (not with linear); "
+            "periodic, constant, linear, white, Brownian and given ones, their sums, and their products (not with "
+            "linear or Brownian); "
             "use structure='dense' or 'sparse'"
         )
         raise ValueError(msg)
@@ -130,6 +131,12 @@ class Covariance(ABC):
         return Product(_flatten(Product, self) + _flatten(Product, other))
 
     __rmul__ = __mul__
+
+    def on(self, *columns: int) -> Covariance:
+        """The same covariance of these input columns only (its active dimensions); see `Columns`."""
+        from gaussfold.gp.covariances.columns import Columns  # which is a covariance itself
+
+        return Columns(self, columns)
 
     def scaled(self, factor: float) -> Covariance:
         """``factor · k``: a larger variance, for a covariance that has one.
@@ -257,9 +264,15 @@ def _known(values: Mapping[str, float], names: Mapping[str, float]) -> None:
             raise ValueError(msg)
 
 
+def one_column(owner: Covariance, X: Array) -> Array:
+    """The only input column."""
+    if X.shape[1] != 1:
+        msg = f"X has {X.shape[1]} columns: {type(owner).__name__} is defined on one; give it that column alone, .on(0)"
+        raise ValueError(msg)
+    return X[:, 0]
+
+
 def difference(owner: Covariance, X: Array, Z: Array | None) -> Array:
     """``x - z`` for all pairs of rows, on one input column."""
-    if X.shape[1] != 1:
-        msg = f"X has {X.shape[1]} columns: {type(owner).__name__} is defined on one; give it that column alone"
-        raise ValueError(msg)
-    return np.asarray(X - (X if Z is None else Z)[:, 0])
+    left = one_column(owner, X)
+    return np.asarray(left[:, None] - (left if Z is None else Z[:, 0]))

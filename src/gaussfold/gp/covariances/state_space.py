@@ -52,6 +52,8 @@ class StateSpace(ABC):
     """
 
     is_stationary = True
+    own_adjoints = False
+    """Whether Q is not made of A and P∞, so that the space sums its adjoints itself."""
 
     def __init__(self, feedback: Array, measurement: Array, covariance: Array) -> None:
         self.feedback, self.measurement, self.covariance = feedback, measurement, covariance
@@ -110,6 +112,7 @@ class SumSpace(StateSpace):
     def __init__(self, parts: Sequence[StateSpace]) -> None:
         self.parts = tuple(parts)
         self.is_stationary = all(part.is_stationary for part in parts)
+        self.own_adjoints = any(part.own_adjoints for part in parts)
         ends = np.cumsum([part.size for part in parts])
         self._slices = [slice(end - part.size, end) for end, part in zip(ends, parts, strict=True)]
         super().__init__(
@@ -138,6 +141,16 @@ class SumSpace(StateSpace):
     def initial(self, start: float) -> Array:
         """Block by block."""
         return np.asarray(block_diag(*(part.initial(start) for part in self.parts)))
+
+    def adjoints(self, dt: Array, A: Array, bar_A: Array, bar_Q: Array) -> Adjoints:
+        """All blocks at once, or block by block where one has its own way."""
+        if not self.own_adjoints:
+            return super().adjoints(dt, A, bar_A, bar_Q)
+        sums = np.zeros((3, self.size, self.size))
+        for where, part in zip(self._slices, self.parts, strict=True):
+            mine = (np.ascontiguousarray(a[:, where, where]) for a in (A, bar_A, bar_Q))
+            sums[:, where, where] = part.adjoints(dt, *mine)
+        return Adjoints(*sums)
 
     def vjp(self, adjoints: Adjoints, start: float, bar_P: Array) -> Array:
         """Block by block."""
