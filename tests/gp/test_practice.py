@@ -9,8 +9,10 @@ from gaussfold import likelihoods as lk
 from gaussfold.gp import (
     BasisMean,
     ConstantMean,
+    GammaPrior,
     GaussianProcess,
     LinearMean,
+    LogNormal,
     Matern12,
     Matern32,
     Outputs,
@@ -250,3 +252,38 @@ def test_kernels_whose_dimension_does_not_fit():
     for kernel in (Matern12(1.0, (1.0, 2.0)), Periodic()):
         with pytest.raises(ValueError, match="columns"):
             GaussianProcess(kernel, lk.Gaussian(0.3)).fit(np.zeros((4, 3)), np.zeros(4))
+
+
+def test_limits_distributions_and_ties():
+    kernel = Matern32(1.0, 1.0) + Matern12(1.0, 0.5)
+    gp = process("markov", kernel=kernel).fit(X, Y)
+    names = ("covariance.0.lengthscale", "covariance.1.lengthscale")
+    found = gp.learn_hyperparameters(
+        bounds={names[0]: (0.5, 1.5), "likelihood.std": (0.3, 0.5)},
+        tied=[("covariance.0.variance", "covariance.1.variance")],
+    ).parameters
+    assert 0.5 <= found[names[0]] <= 1.5
+    assert found["likelihood.std"] >= 0.3 * (1 - 1e-9)
+    assert found["covariance.0.variance"] == found["covariance.1.variance"]
+    tight = process("markov").fit(X, Y)
+    tight.learn_hyperparameters(priors={"covariance.lengthscale": LogNormal(2.5, 0.01)})
+    assert tight.parameters()["covariance.lengthscale"] == pytest.approx(2.5, rel=0.03)
+    before = tight.predict(NEW)
+    with pytest.raises(ValueError, match=r"covariance\.lengthscale = 2\.\d+ lies outside bounds"):
+        tight.learn_hyperparameters(bounds={"covariance.lengthscale": (5.0, 9.0)})
+    with pytest.raises(ValueError, match="priors: 'length' is not one of"):
+        tight.learn_hyperparameters(priors={"length": LogNormal()})
+    np.testing.assert_array_equal(tight.predict(NEW), before)
+
+
+@pytest.mark.parametrize("prior", [LogNormal(1.7, 0.6), GammaPrior(2.5, 0.8)])
+def test_slopes_of_priors(prior):
+    """``∂/∂log θ`` of the density of θ, against scipy's density."""
+    if isinstance(prior, LogNormal):
+        density = stats.lognorm(prior.std, scale=prior.median)
+    else:
+        density = stats.gamma(prior.shape, scale=1.0 / prior.rate)
+    value = [prior.log_density(x)[0] - density.logpdf(np.exp(x)) for x in (-0.3, 0.4, 1.1)]
+    np.testing.assert_allclose(value, value[0], rtol=1e-9)
+    up, down = prior.log_density(0.4 + 1e-6)[0], prior.log_density(0.4 - 1e-6)[0]
+    assert prior.log_density(0.4)[1] == pytest.approx((up - down) / 2e-6, rel=1e-6)

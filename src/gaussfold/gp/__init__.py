@@ -15,6 +15,8 @@ Reference twins: ``tests/reference/dense_gp.py`` and ``tests/reference/kalman.py
 from typing import TYPE_CHECKING
 
 from gaussfold.gp import covariances
+from gaussfold.gp.constraints import GammaPrior as GammaPrior
+from gaussfold.gp.constraints import LogNormal as LogNormal
 from gaussfold.gp.covariances import *  # noqa: F403  there is one list of covariances, and it is there
 from gaussfold.gp.inference import FitResult as FitResult
 from gaussfold.gp.inference import NotConvergedWarning as NotConvergedWarning
@@ -28,14 +30,6 @@ from gaussfold.gp.outputs import Outputs as Outputs
 if not TYPE_CHECKING:
     __all__ = [
         *covariances.__all__,
-        *(
-            "BasisMean",
-            "ConstantMean",
-            "FitResult",
-            "GaussianProcess",
-            "LinearMean",
-            "Mean",
-            "NotConvergedWarning",
-            "Outputs",
-        ),
+        *("BasisMean", "ConstantMean", "FitResult", "GammaPrior", "GaussianProcess", "LinearMean", "LogNormal", "Mean"),
+        *("NotConvergedWarning", "Outputs"),
     ]

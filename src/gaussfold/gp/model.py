@@ -9,9 +9,11 @@ import numpy as np
 
 from gaussfold.gp import checks, hyper, plots, storage, times
 from gaussfold.gp.components import Component, components
+from gaussfold.gp.constraints import Constraints, HyperPrior
 from gaussfold.gp.extras import extras_of
 from gaussfold.gp.inference import start
-from gaussfold.gp.learning import Gradient, Learned, Options, energy_gradient, learn
+from gaussfold.gp.learning import Learned, Options, learn
+from gaussfold.gp.objective import Gradient, energy_gradient
 from gaussfold.gp.online import Online
 from gaussfold.gp.predicting import Predicting
 from gaussfold.gp.summary import one_line, table
@@ -135,16 +137,23 @@ class GaussianProcess(Predicting):
         learn_inducing: bool = True,
         restarts: int | None = None,
         subset: int | None = 5000,
+        bounds: Mapping[str, tuple[float, float]] | None = None,
+        priors: Mapping[str, HyperPrior] | None = None,
+        tied: Sequence[Sequence[str]] = (),
     ) -> Learned:
         """Lower the energy by changing the hyperparameters, with inference; see `gaussfold.gp.learning`.
 
         Names in ``fixed`` stay as they are. ``restarts`` are searches beyond the first, from starts that the data
         suggest (`gaussfold.gp.restarts`); None: one up to 1000 rows; 0: from the present values and nowhere else. A
         sparse model of more than twice ``subset`` rows learns from so many and then fits all; None: always from all.
+        ``bounds`` are limits (low, high) and ``priors`` distributions (`LogNormal`, `GammaPrior`) by name; every group
+        of names in ``tied`` keeps one value, that of its first. Names are those of `parameters`, in ``fixed`` also
+        "mean" and "mixing".
         """
         self._fitted()
+        known = Constraints(bounds or {}, priors or {}, tied)
         with fitting_threads(self.matrix_rows):
-            return learn(self, optimizer, Options(max_iter, fixed, learn_inducing, restarts, subset))
+            return learn(self, optimizer, Options(max_iter, fixed, learn_inducing, restarts, subset, known))
 
     # Looking
 

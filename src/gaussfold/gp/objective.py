@@ -1,0 +1,161 @@
+"""The energy as a function of one vector: log hyperparameters, weights of means and mixtures, inducing inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gaussfold.gp import hyper, linear_parts
+from gaussfold.gp.constraints import Constraints
+from gaussfold.gp.differences import by_log_parameter
+from gaussfold.gp.inference import settle, start
+from gaussfold.gp.site_updates import likelihood_cavity, settled_slopes, slopes
+from gaussfold.gp.weighted import Weighted
+from gaussfold.likelihoods import Gaussian
+from gaussfold.rules import VI, Exact, Gaussians, SiteRecipe, likelihood_energy
+from gaussfold.types import Array
+
+if TYPE_CHECKING:
+    from gaussfold.gp.model import GaussianProcess
+
+INNER_LIMIT = 200
+INNER_TOLERANCE = 1e-8
+
+
+class Gradient(NamedTuple):
+    """Derivatives of the energy at fixed sites."""
+
+    parameters: dict[str, float]
+    """With respect to the logarithm of every hyperparameter."""
+    inducing: Array | None
+
+
+def energy_gradient(model: GaussianProcess, *, settled: bool = False) -> Gradient:
+    """The energy's gradient at fixed sites; ``settled`` says that the sites are stationary, which saves a pass."""
+    recipe = model.recipe
+    now = model.marginals_
+    chain = settled_slopes(recipe, now, model.sites_) if settled else None
+    if chain is None and not (settled and now.inner is now.cov):
+        chain = slopes(recipe, model.labels, now, model.sites_)
+    found = model.prior_.gradient(model.sites_, chain)
+    names = hyper.parameters(model.covariances, model.likelihood)
+    by_likelihood = _likelihood_gradient(model, recipe)
+    values = [*found.log_parameters.tolist(), *by_likelihood.values()]
+    return Gradient(dict(zip(names, values, strict=True)), found.inducing)
+
+
+def _likelihood_gradient(model: GaussianProcess, recipe: SiteRecipe) -> dict[str, float]:
+    """``-∂/∂log φ`` of the likelihood's share at fixed marginals, by a five-point difference (error about 1e-12)."""
+    cavity = likelihood_cavity(recipe, model.marginals_, model.sites_)
+    now = model.marginals_
+
+    def share(values: dict[str, float]) -> float:
+        _, changed = hyper.replaced(model.covariances, model.likelihood, values)
+        likelihood = changed if model.extras_.weights is None else Weighted(changed)
+        other = recipe._replace(likelihood=likelihood)
+        value = likelihood_energy(other, model.labels, Gaussians(now.mean, now.cov), model.sites_, cavity)
+        return -float(value.sum())
+
+    mine = {f"likelihood.{k}": v for k, v in hyper.likelihood_parameters(model.likelihood).items()}
+    return by_log_parameter(share, mine)
+
+
+class Objective:
+    """The model's free hyperparameters as one vector, and the energy as a function of it."""
+
+    def __init__(
+        self, model: GaussianProcess, fixed: Sequence[str], learn_inducing: bool, constraints: Constraints
+    ) -> None:
+        self.model = model
+        values = model.parameters()
+        self.constraints = constraints.checked(values)
+        self._follows = constraints.follows()
+        known = [*values, *linear_parts.names(model)]
+        for name in fixed:
+            if name not in known:
+                msg = f"fixed: {name!r} is not one of {', '.join(map(repr, known))}"
+                raise ValueError(msg)
+        self.names = [name for name in values if name not in fixed and name not in self._follows]
+        self.linear = linear_parts.LinearParts(model, fixed)
+        self.moves_inducing = learn_inducing and model.prior_.Z is not None
+        if not self.names and self.linear.is_empty and not self.moves_inducing:
+            msg = f"fixed={list(fixed)!r} leaves nothing to learn; free at least one hyperparameter"
+            raise ValueError(msg)
+        self.recipe = model.recipe
+        if isinstance(model.likelihood, Gaussian):  # all rules agree, and the variational energy is stationary
+            self.recipe = model.recipe._replace(rule=VI(), curvature=Exact())
+        if not self.linear.is_empty and not self.recipe.is_stationary:
+            msg = (
+                f"rule={model.rule.name!r} with curvature={model.curvature.name!r}: a mean or a mixture is learned "
+                f"with rule 'vi' or 'ep' and exact curvature; use these, or fixed={linear_parts.names(model)!r}"
+            )
+            raise ValueError(msg)
+        self.evaluations = 0
+
+    def get(self) -> Array:
+        """Where the model is."""
+        values = self.model.parameters()
+        free = [np.log(values[name]) for name in self.names]
+        Z = self.model.prior_.Z
+        return np.concatenate([free, self.linear.get(), Z.ravel() if self.moves_inducing and Z is not None else []])
+
+    def at(self, values: Mapping[str, float]) -> Array:
+        """The vector with these hyperparameters, inducing inputs where they are."""
+        x = self.get()
+        x[: len(self.names)] = np.log([values[name] for name in self.names])
+        return x
+
+    def set(self, x: Array) -> None:
+        """Bring the model there, with the sites it has."""
+        model, count = self.model, len(self.names)
+        values = dict(zip(self.names, np.exp(x[:count]), strict=True))
+        values |= {name: values[leader] for name, leader in self._follows.items() if leader in values}
+        covariances, likelihood = hyper.replaced(model.covariances, model.likelihood, values)
+        moved = count + len(self.linear.get())
+        Z = x[moved:].reshape(-1, model.X_.shape[1]) if self.moves_inducing else None
+        prior = self.linear.set(x[count:moved], model.prior_.with_covariances(covariances, Z))
+        model.covariances, model.likelihood, model.prior_ = covariances, likelihood, prior
+        try:
+            model.marginals_ = prior.update(model.sites_)
+        except ValueError:  # negative sites that another prior could bear
+            start(model, chosen=True)
+
+    def infer(self) -> float:
+        """Iterate until the energy settles."""
+        return settle(self.model, INNER_LIMIT, INNER_TOLERANCE, quiet=True).energy
+
+    def gradient(self, *, settled: bool) -> Array:
+        """Of the energy at these sites."""
+        found = energy_gradient(self.model, settled=settled)
+        slopes = dict(found.parameters)
+        for name, leader in self._follows.items():
+            slopes[leader] += slopes[name]
+        free = [slopes[name] for name in self.names]
+        inducing = found.inducing if self.moves_inducing and found.inducing is not None else np.empty(0)
+        return np.concatenate([free, self.linear.gradient(), inducing.ravel()])
+
+    def profile(self, x: Array) -> tuple[float, Array]:
+        """Energy and slope with inference run to its end."""
+        self.evaluations += 1
+        self.set(x)
+        value = self.infer()
+        return self._penalised(x, value, self.gradient(settled=True))
+
+    def at_fixed_sites(self, x: Array) -> tuple[float, Array]:
+        """Energy and slope at the sites that the model has."""
+        self.evaluations += 1
+        self.set(x)
+        return self._penalised(x, self.model.energy(), self.gradient(settled=False))
+
+    def _penalised(self, x: Array, value: float, slope: Array) -> tuple[float, Array]:
+        """With what the priors of the hyperparameters say."""
+        count = len(self.names)
+        more, by_log = self.constraints.penalty(self.names, x[:count])
+        slope[:count] += by_log
+        return value + more, slope
+
+    def penalty(self) -> float:
+        """Minus the log density of the hyperparameters where the model is."""
+        return self.constraints.penalty(self.names, self.get()[: len(self.names)])[0]
