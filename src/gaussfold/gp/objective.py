@@ -72,11 +72,7 @@ class Objective:
         values = model.parameters()
         self.constraints = constraints.checked(values)
         self._follows = constraints.follows()
-        known = [*values, *linear_parts.names(model)]
-        for name in fixed:
-            if name not in known:
-                msg = f"fixed: {name!r} is not one of {', '.join(map(repr, known))}"
-                raise ValueError(msg)
+        _refuse_unknown(fixed, [*values, *linear_parts.names(model)])
         self.names = [name for name in values if name not in fixed and name not in self._follows]
         self.linear = linear_parts.LinearParts(model, fixed)
         self.moves_inducing = learn_inducing and model.prior_.Z is not None
@@ -159,3 +155,10 @@ class Objective:
     def penalty(self) -> float:
         """Minus the log density of the hyperparameters where the model is."""
         return self.constraints.penalty(self.names, self.get()[: len(self.names)])[0]
+
+
+def _refuse_unknown(fixed: Sequence[str], known: Sequence[str]) -> None:
+    for name in fixed:
+        if name not in known:
+            msg = f"fixed: {name!r} is not one of {', '.join(map(repr, known))}"
+            raise ValueError(msg)

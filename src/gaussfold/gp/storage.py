@@ -109,16 +109,20 @@ def check(model: GaussianProcess, arrays: Mapping[str, np.ndarray]) -> None:
     checks.labels(arrays["Y"], sizes["N"], model.likelihood)
     if (model.structure == "sparse") != ("Z" in arrays):
         refuse("Z", "there" if "Z" in arrays else "missing", "a sparse process has inducing inputs, others have none")
-    if (model.batch_size is not None) != together(arrays, [part.name for part in TIED]):
-        refuse("tied.shift", "there or not", "a process with a batch_size has it, others do not")
-    if model.batch_size is not None:
-        check_parts(arrays, TIED, {"DM": vector.latents * sizes["M"]})
+    _check_tied(model, arrays, vector.latents * sizes.get("M", 0))
     if together(arrays, ("memory0", "memory1", "memory2")):
         D = vector.latents
         if sizes["K"] not in (D, D + D * D):
             refuse("memory1", f"{sizes['K']} columns", f"{D} or {D + D * D} are needed")
     if model.structure == "markov":
         equal("X", sizes["inputs"], 1, "a Markov process has one input")
+
+
+def _check_tied(model: GaussianProcess, arrays: Mapping[str, np.ndarray], size: int) -> None:
+    if (model.batch_size is not None) != together(arrays, [part.name for part in TIED]):
+        refuse("tied.shift", "there or not", "a process with a batch_size has it, others do not")
+    if model.batch_size is not None:
+        check_parts(arrays, TIED, {"DM": size})
 
 
 def _number(name: str, value: object) -> None:

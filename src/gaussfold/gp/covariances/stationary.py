@@ -67,18 +67,18 @@ class Stationary(Covariance):
 
     def vjp(self, X: Array, Z: Array | None, bar: Array) -> Array:
         """``∂k/∂log ℓ_j = variance · (-2g') ((x_j - z_j)/ℓ_j)²``."""
-        return self._pulled(X, Z, bar)[0]
+        return self.pulled(X, Z, bar)[0]
 
     def input_vjp(self, X: Array, Z: Array, bar: Array) -> Array:
         """``∂k/∂x_j = -variance · (-2g') (x_j - z_j)/ℓ_j²``."""
-        return self._moved(X, Z, self._pulled(X, Z, bar)[1])
+        return self._moved(X, Z, self.pulled(X, Z, bar)[1])
 
     def pullback(self, X: Array, Z: Array, bar: Array) -> tuple[Array, Array]:
         """Both, from one evaluation of the profile."""
-        parameters, weight = self._pulled(X, Z, bar)
+        parameters, weight = self.pulled(X, Z, bar)
         return parameters, self._moved(X, Z, weight)
 
-    def _pulled(self, X: Array, Z: Array | None, bar: Array) -> tuple[Array, Array]:
+    def pulled(self, X: Array, Z: Array | None, bar: Array) -> tuple[Array, Array]:
         """What :meth:`vjp` says, and ``bar ∘ variance (-2g')``, of which all derivatives in the distance are made."""
         r2 = self._r2(X, Z)
         value, weight = self._profile(r2)
