@@ -35,6 +35,10 @@ def steps_of(times: Array) -> Steps:
     dt = np.diff(times)
     quantum = 4.0 * np.finfo(float).eps * max(float(np.abs(times[[0, -1]]).max()), np.finfo(float).tiny)
     keys = np.rint(dt / quantum)
+    least, most = keys.min(), keys.max()
+    if most - least <= 1.0 and least > 0.0:  # a regular grid, to the rounding of its numbers
+        step = np.zeros(times.size, dtype=np.int64)
+        return Steps(float(times[0]), step, np.array([(times[-1] - times[0]) / (times.size - 1)]))
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     start = float(times[0])
     if first.size > dt.size // 4:  # hardly any two alike: a table in time order is read straight through
@@ -86,6 +90,11 @@ class Chain:
                 return ChainMarginals(mean, cov, float(filtered.log_z), filtered)
         found = self.on_roots(precision, shift, int(bad))
         return ChainMarginals(found.mean, found.cov, found.log_z, None)
+
+    def log_z(self, precision: Array, shift: Array) -> float:
+        """The normaliser alone, from a pass forward."""
+        log_z, bad = self._smoother.log_z(*self.start, precision, shift)
+        return log_z if bad < 0 and np.isfinite(log_z) else self.on_roots(precision, shift, int(bad)).log_z
 
     def on_roots(self, precision: Array, shift: Array, bad: int = -1) -> square_root.Smoothed:
         """The posterior on square roots; ``bad`` is the row that defeated the covariances, for the error."""

@@ -19,6 +19,11 @@ class Extras(NamedTuple):
     weights: Array | None = None
     """(N,)"""
 
+    @property
+    def any(self) -> bool:
+        """Whether there is something."""
+        return self.offset is not None or self.weights is not None
+
     def of(self, rows: np.ndarray | slice) -> Extras:
         """Those of some rows."""
         return Extras(*(None if a is None else a[rows] for a in self))

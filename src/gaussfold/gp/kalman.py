@@ -50,6 +50,10 @@ class Smoother(Protocol):
         """Filter from the first state, into a spare store if there is one; also the first bad row, or -1."""
         ...
 
+    def log_z(self, m: Array, P: Array, precision: Array, shift: Array) -> tuple[float, int]:
+        """What `forward` says of log Z and of bad rows, and nothing else."""
+        ...
+
     def backward(
         self, rows: slice, first: int, filtered: Filtered, carry: Array, mean: Array, cov: Array, bars: Bars | None
     ) -> None:
@@ -93,6 +97,13 @@ class PairSmoother:
         flat = _flat(precision)
         log_z, bad = forward_pair(self._m.step, self._m.A, self._m.Q, m, P, flat, _flat(shift), store)
         return Filtered(flat, store, log_z), bad
+
+    def log_z(self, m: Array, P: Array, precision: Array, shift: Array) -> tuple[float, int]:
+        """Filter, leaving nothing behind."""
+        from gaussfold.engine.kalman.evidence import evidence_pair
+
+        log_z, bad = evidence_pair(self._m.step, self._m.A, self._m.Q, m, P, _flat(precision), _flat(shift))
+        return float(log_z), int(bad)
 
     def backward(
         self, rows: slice, first: int, filtered: Filtered, carry: Array, mean: Array, cov: Array, bars: Bars | None
@@ -163,6 +174,11 @@ class GeneralSmoother:
         flat = _flat(precision)
         log_z, bad = forward(*self._m, m, _flat(P), flat, _flat(shift), store.reshape(-1), self._scratch)
         return Filtered(flat, store, log_z), bad
+
+    def log_z(self, m: Array, P: Array, precision: Array, shift: Array) -> tuple[float, int]:
+        """Filter."""
+        filtered, bad = self.forward(m, P, precision, shift, None)
+        return float(filtered.log_z), int(bad)
 
     def backward(
         self, rows: slice, first: int, filtered: Filtered, carry: Array, mean: Array, cov: Array, bars: Bars | None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
-from gaussfold.gp import hyper, linear_parts
+from gaussfold.gp import exact, hyper, linear_parts
 from gaussfold.gp.constraints import Constraints
 from gaussfold.gp.differences import by_log_parameter
 from gaussfold.gp.inference import settle, start
@@ -89,6 +89,7 @@ class Objective:
             )
             raise ValueError(msg)
         self.evaluations = 0
+        self._exact = exact.seen_rows(model) if exact.is_exact(model) else None
 
     def get(self) -> Array:
         """Where the model is."""
@@ -103,12 +104,29 @@ class Objective:
         x[: len(self.names)] = np.log([values[name] for name in self.names])
         return x
 
+    def _named(self, x: Array) -> dict[str, float]:
+        """Hyperparameters there, tied ones too."""
+        values = dict(zip(self.names, np.exp(x[: len(self.names)]).tolist(), strict=True))
+        return values | {name: values[leader] for name, leader in self._follows.items() if leader in values}
+
+    def _evidence(self, x: Array, X: Array, y: Array) -> tuple[float, Array]:
+        """Energy and slope where both have a closed form; the model stays where it is."""
+        model = self.model
+        (covariance,), likelihood = hyper.replaced(model.covariances, model.likelihood, self._named(x))
+        found = exact.evidence_slope(covariance, cast("Gaussian", likelihood).std, X, y)
+        slopes = dict(zip(model.parameters(), [*found.covariance.tolist(), found.std], strict=True))
+        return found.value, np.array(self._led(slopes))
+
+    def _led(self, slopes: dict[str, float]) -> list[float]:
+        """Slopes of the free hyperparameters, with those that follow them."""
+        for name, leader in self._follows.items():
+            slopes[leader] += slopes[name]
+        return [slopes[name] for name in self.names]
+
     def set(self, x: Array) -> None:
         """Bring the model there, with the sites it has."""
         model, count = self.model, len(self.names)
-        values = dict(zip(self.names, np.exp(x[:count]), strict=True))
-        values |= {name: values[leader] for name, leader in self._follows.items() if leader in values}
-        covariances, likelihood = hyper.replaced(model.covariances, model.likelihood, values)
+        covariances, likelihood = hyper.replaced(model.covariances, model.likelihood, self._named(x))
         moved = count + len(self.linear.get())
         Z = x[moved:].reshape(-1, model.X_.shape[1]) if self.moves_inducing else None
         prior = self.linear.set(x[count:moved], model.prior_.with_covariances(covariances, Z))
@@ -125,16 +143,15 @@ class Objective:
     def gradient(self, *, settled: bool) -> Array:
         """Of the energy at these sites."""
         found = energy_gradient(self.model, settled=settled)
-        slopes = dict(found.parameters)
-        for name, leader in self._follows.items():
-            slopes[leader] += slopes[name]
-        free = [slopes[name] for name in self.names]
+        free = self._led(dict(found.parameters))
         inducing = found.inducing if self.moves_inducing and found.inducing is not None else np.empty(0)
         return np.concatenate([free, self.linear.gradient(), inducing.ravel()])
 
     def profile(self, x: Array) -> tuple[float, Array]:
         """Energy and slope with inference run to its end."""
         self.evaluations += 1
+        if self._exact is not None:
+            return self._penalised(x, *self._evidence(x, *self._exact))
         self.set(x)
         value = self.infer()
         return self._penalised(x, value, self.gradient(settled=True))

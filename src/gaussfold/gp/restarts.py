@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.signal import lombscargle
 
-from gaussfold.gp import hyper
+from gaussfold.gp import exact, hyper
 from gaussfold.gp.covariances import Covariance
+from gaussfold.likelihoods import Gaussian
 from gaussfold.likelihoods.chained import VectorLikelihood
 from gaussfold.likelihoods.gaussian_noise import GaussianNoise
 from gaussfold.protocols import Likelihood
@@ -58,6 +59,10 @@ def screened(model: GaussianProcess, values: Mapping[str, float], rows: np.ndarr
     """Energy per row after a few iterations on these rows; infinite where there is none."""
     covariances, likelihood = hyper.replaced(model.covariances, model.likelihood, values)
     try:
+        if isinstance(likelihood, Gaussian) and exact.is_exact(model):
+            y = model.Y_[rows, 0]
+            seen = ~np.isnan(y)
+            return exact.evidence(covariances[0], likelihood.std, model.X_[rows][seen], y[seen])[0]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             blank = twin(model, covariances, likelihood, iterations=ITERATIONS)
@@ -76,7 +81,7 @@ def twin(
     iterations: int | None = None,
 ) -> GaussianProcess:
     """A model like this one that has seen nothing; inducing inputs where they are now."""
-    Z = model.prior_.Z
+    Z = model.prior_.Z if model.is_fitted else None
     return type(model)(
         tuple(covariances), likelihood, model.rule, model.curvature, model.structure,
         inducing=model.inducing if Z is None else Z, damping=model.damping, tol=model.tol, cubature=model.cubature,
