@@ -96,4 +96,4 @@ def test_what_does_not_go_together(options):
     with pytest.raises(ValueError, match="second_look"):
         gf.StreamingClassifier(**({"second_look": 32} | options)).fit(X, y)
     with pytest.raises(ValueError, match="second_look"):
-        gf.StreamingClassifier(second_look=32).fit(X, y, refine=3)
+        gf.StreamingClassifier(second_look=32, prior_std=1.0, scale=False).fit(X, y, refine=3)

@@ -145,6 +145,10 @@ class Lookback:
         self._pages = pages
         return trace
 
+    def seen_from(self, change: Array) -> Lookback:
+        """The same memory in other coordinates of the parameters: rows become ``x'change``, sites are about x'θ."""
+        return Lookback(self.rows, (page._replace(X=page.X @ change) for page in self._pages), self.every_row)
+
     def copy(self) -> Lookback:
         """An independent memory with the same rows (pages are never changed, so they are shared)."""
         return Lookback(self.rows, self._pages, self.every_row)

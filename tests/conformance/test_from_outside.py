@@ -183,7 +183,7 @@ def test_the_rule_in_a_fold_by_name_and_in_a_file(tmp_path):
     assert problems.relative(compiled.cov, plain.cov) < SAME
     gf.fold(named, NOISE, X, Y, "three-points", sample_weight=WEIGHT)
     assert 1e-9 < problems.relative(named.mean, compiled.mean) < 0.1  # another spread
-    model = gf.StreamingRegressor(rule=RULE, noise_std=0.6).fit(X, Y)
+    model = gf.StreamingRegressor(rule=RULE, noise_std=0.6, prior_std=1.0, scale=False).fit(X, Y)
     loaded = through_a_file(model, tmp_path)
     assert loaded.get_params() == model.get_params()
     for one in (model, loaded):

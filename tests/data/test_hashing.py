@@ -45,7 +45,9 @@ def test_frames_of_every_make_hash_alike():
 
 def test_unseen_categories_are_no_error_in_a_pipeline():
     frame = pl.DataFrame({"c": ["a", "b"] * 30})
-    model = make_pipeline(gf.hashing.FeatureHasher(bits=8), gf.StreamingClassifier(covariance="diagonal"))
+    model = make_pipeline(
+        gf.hashing.FeatureHasher(bits=8), gf.StreamingClassifier(covariance="diagonal", prior_std=1.0, scale=False)
+    )
     model.fit(frame, [1, 0] * 30)
     p = model.predict_proba(pl.DataFrame({"c": ["a", "b", "new"]}))[:, 1]
     assert p[0] > 0.8

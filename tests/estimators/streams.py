@@ -4,7 +4,7 @@ import numpy as np
 
 from gaussfold import StreamingClassifier, StreamingPoissonRegressor, StreamingRegressor
 
-ODD = {"prior_std": 0.7, "prior_mean": 0.2, "intercept_std": 3.1, "random_state": 5}
+ODD = {"prior_std": 0.7, "prior_mean": 0.2, "intercept_std": 3.1, "random_state": 5, "scale": False}
 
 MODELS = {
     "binary": StreamingClassifier(**ODD),

@@ -13,7 +13,7 @@ X = rows()
 def test_an_exact_posterior_has_nothing_to_hide():
     y, weight = labels("gaussian", X), weights(60)
     for name in ("gaussian", "learn"):
-        model = clone(MODELS[name]).fit(X, y, sample_weight=weight)
+        model = clone(MODELS[name]).fit(X, y, sample_weight=weight, refine=0)
         assert model.diagnose(X, y, sample_weight=weight, rng=1).khat < 0.1
 
 
@@ -23,14 +23,14 @@ def test_a_good_approximation_is_told_from_a_bad_one():
     assert good.diagnose(X, y, rng=1).reliable
     assert good.diagnose(X, y, rng=1).effective_sample_size > 1800
     # a belief that has been made far too sure of itself
-    bad = clone(MODELS["binary"]).fit(X, y)
+    bad = clone(MODELS["binary"]).fit(X, y, refine=0)
     bad._beliefs = [type(good.posterior_)(good.posterior_.mean + 1.0, good.posterior_.cov / 50)]
     assert not bad.diagnose(X, y, rng=1).reliable
 
 
 def test_one_diagnosis_per_class():
     y = labels("classes", X)
-    model = clone(MODELS["classes"]).fit(X, y)
+    model = clone(MODELS["classes"]).fit(X, y, refine=0)
     found = model.diagnose(X, y, rng=1)
     assert len(found) == 3
     assert all(np.isfinite(one.khat) for one in found)
@@ -39,7 +39,7 @@ def test_one_diagnosis_per_class():
 def test_missing_labels_and_weight_zero_are_left_out():
     y, weight = labels("binary", X).astype(float), weights(60)
     y[:9] = np.nan
-    model = clone(MODELS["binary"]).fit(X, y, sample_weight=weight)
+    model = clone(MODELS["binary"]).fit(X, y, sample_weight=weight, refine=0)
     kept = ~np.isnan(y) & (weight > 0)
     np.testing.assert_allclose(
         model.diagnose(X, y, sample_weight=weight, rng=1).khat,
@@ -49,9 +49,11 @@ def test_missing_labels_and_weight_zero_are_left_out():
 
 def test_only_all_the_data_will_do():
     y = labels("binary", X)
-    model = StreamingClassifier().fit(X, y)
+    model = StreamingClassifier(prior_std=1.0, scale=False).fit(X, y, refine=0)
     with pytest.raises(ValueError, match="X, y hold 59 rows to learn from, the model has learned 60"):
         model.diagnose(X[1:], y[1:])
-    drifting = StreamingRegressor(forgetting=0.97).fit(X, labels("gaussian", X))
+    drifting = StreamingRegressor(forgetting=0.97, prior_std=1.0, noise_std=1.0, scale=False).fit(
+        X, labels("gaussian", X), refine=0
+    )
     with pytest.raises(ValueError, match=r"it needs forgetting=1\.0 and drift_std=0\.0"):
         drifting.diagnose(X, labels("gaussian", X))

@@ -121,7 +121,6 @@ def test_promises(tmp_path):
     [
         ({"ensemble": 0}, "ensemble=0: a whole number >= 1 is needed; 1 is a single belief"),
         ({"ensemble": 4, "covariance": "full"}, "ensemble=4 needs covariance='diagonal'"),
-        ({"ensemble": 4, "prior_std": "auto"}, "ensemble=4 and prior_std='auto' are both mixtures"),
         ({"ensemble": 4, "drift_std": "auto"}, "ensemble=4 and drift_std='auto' are both mixtures"),
     ],
 )

@@ -48,8 +48,8 @@ def data():
 @pytest.mark.parametrize("make", [*FRAMES.values(), *PLAIN.values()], ids=[*FRAMES, *PLAIN])
 def test_every_container_gives_the_array_s_model(make, data):
     X, y = data
-    model = clone(MODELS["classes"]).fit(X, y)
-    other = clone(MODELS["classes"]).fit(make(X), y)
+    model = clone(MODELS["classes"]).fit(X, y, refine=0)
+    other = clone(MODELS["classes"]).fit(make(X), y, refine=0)
     assert same_state(model, other)
     np.testing.assert_array_equal(other.predict_proba(make(X)), model.predict_proba(X))
     first, second = clone(MODELS["classes"]), clone(MODELS["classes"])
@@ -64,8 +64,8 @@ def test_every_container_gives_the_array_s_model(make, data):
 def test_sparse_rows_give_the_dense_model(make, fit_intercept):
     X = rows() * (np.random.default_rng(8).random((60, 4)) < 0.4)
     y = labels("gaussian", X)
-    dense = clone(MODELS["gaussian"]).set_params(fit_intercept=fit_intercept).fit(X, y)
-    sparse = clone(dense).fit(make(X), y)
+    dense = clone(MODELS["gaussian"]).set_params(fit_intercept=fit_intercept).fit(X, y, refine=0)
+    sparse = clone(dense).fit(make(X), y, refine=0)
     np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-12)
     np.testing.assert_allclose(sparse.posterior_.cov, dense.posterior_.cov, rtol=1e-12, atol=1e-14)
     for got, want in zip(sparse.predict(make(X), return_std=True), dense.predict(X, return_std=True), strict=True):
@@ -76,7 +76,7 @@ def test_sparse_rows_give_the_dense_model(make, fit_intercept):
 @pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
 def test_column_names_are_kept_and_checked(make, data):
     X, y = data
-    model = StreamingClassifier().fit(make(X), y)
+    model = StreamingClassifier(prior_std=1.0, scale=False).fit(make(X), y, refine=0)
     assert model.feature_names_in_.tolist() == NAMES
     assert model.feature_names_in_.dtype == object
     swapped = make(X)
@@ -91,7 +91,7 @@ def test_column_names_are_kept_and_checked(make, data):
 
 def test_names_of_one_make_match_those_of_another(data):
     X, y = data
-    model = StreamingClassifier().fit(FRAMES["polars"](X), y)
+    model = StreamingClassifier(prior_std=1.0, scale=False).fit(FRAMES["polars"](X), y, refine=0)
     again = model.predict_proba(FRAMES["pyarrow"](X))
     np.testing.assert_array_equal(again, model.predict_proba(FRAMES["pandas"](X)))
 
@@ -99,10 +99,18 @@ def test_names_of_one_make_match_those_of_another(data):
 def test_mixed_numeric_columns():
     frame = pl.DataFrame({"a": [1, 2, 3], "b": [True, False, True], "c": [0.5, 1.5, -2.5]})
     X = np.array([[1, 1, 0.5], [2, 0, 1.5], [3, 1, -2.5]])
-    model = StreamingRegressor().fit(frame, [1.0, 2.0, 0.3])
-    assert same_state(model, StreamingRegressor().fit(X, [1.0, 2.0, 0.3]))
-    assert same_state(model, StreamingRegressor().fit(frame.to_pandas(), [1.0, 2.0, 0.3]))
-    assert same_state(model, StreamingRegressor().fit(frame.to_arrow(), [1.0, 2.0, 0.3]))
+    model = StreamingRegressor(prior_std=1.0, noise_std=1.0, scale=False).fit(frame, [1.0, 2.0, 0.3], refine=0)
+    assert same_state(
+        model, StreamingRegressor(prior_std=1.0, noise_std=1.0, scale=False).fit(X, [1.0, 2.0, 0.3], refine=0)
+    )
+    assert same_state(
+        model,
+        StreamingRegressor(prior_std=1.0, noise_std=1.0, scale=False).fit(frame.to_pandas(), [1.0, 2.0, 0.3], refine=0),
+    )
+    assert same_state(
+        model,
+        StreamingRegressor(prior_std=1.0, noise_std=1.0, scale=False).fit(frame.to_arrow(), [1.0, 2.0, 0.3], refine=0),
+    )
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -114,42 +122,46 @@ def test_the_first_bad_entry_is_named(make, bad, data):
     X[[31, 7, 7], [0, 2, 3]] = bad
     what = "NaN" if np.isnan(bad) else "infinity"
     with pytest.raises(ValueError, match=f"X: row 7 has {what} in column 2"):
-        StreamingClassifier().fit(make(X), y)
+        StreamingClassifier(prior_std=1.0, scale=False).fit(make(X), y, refine=0)
 
 
 def test_a_bad_entry_in_a_frame_is_named_by_its_column():
     frame = pl.DataFrame({"age": [31, None, 20], "height": [1.7, 1.6, 1.9]})
     for make in (frame, frame.to_pandas(), frame.to_arrow()):
         with pytest.raises(ValueError, match=r"X: row 1 has NaN in column 0 \('age'\)"):
-            StreamingRegressor().fit(make, [0.0, 1.0, 2.0])
+            StreamingRegressor(prior_std=1.0, noise_std=1.0, scale=False).fit(make, [0.0, 1.0, 2.0], refine=0)
 
 
 def test_text_columns_are_named():
     frame = pl.DataFrame({"age": [31, 5, 20], "city": ["Bonn", "Lyon", "Oslo"]})
     for make in (frame, frame.to_pandas(), frame.to_arrow()):
         with pytest.raises(ValueError, match=r"column 'city' .* does not hold numbers"):
-            StreamingRegressor().fit(make, [0.0, 1.0, 2.0])
+            StreamingRegressor(prior_std=1.0, noise_std=1.0, scale=False).fit(make, [0.0, 1.0, 2.0], refine=0)
 
 
 def test_lazy_and_ambiguous_frames_are_refused(data):
     X, y = data
     with pytest.raises(ValueError, match=r"X is a lazy frame; collect it first"):
-        StreamingClassifier().fit(FRAMES["polars"](X).lazy(), y)
+        StreamingClassifier(prior_std=1.0, scale=False).fit(FRAMES["polars"](X).lazy(), y, refine=0)
     with pytest.raises(ValueError, match=r"X is a lazy frame; collect it first"):
-        StreamingClassifier().fit(FRAMES["narwhals"](X).lazy(), y)
+        StreamingClassifier(prior_std=1.0, scale=False).fit(FRAMES["narwhals"](X).lazy(), y, refine=0)
     with pytest.raises(ValueError, match="more than one column named 'age'"):
-        StreamingClassifier().fit(pd.DataFrame(X, columns=["age", "age", "b", "c"]), y)
+        StreamingClassifier(prior_std=1.0, scale=False).fit(
+            pd.DataFrame(X, columns=["age", "age", "b", "c"]), y, refine=0
+        )
 
 
 def test_huge_but_finite_entries_pass_the_door():
     X = np.array([[1e308, 1e308], [-1.0, 2.0]])  # their sum overflows
-    np.testing.assert_array_equal(validation.rows(StreamingRegressor(), X, reset=True), X)
+    np.testing.assert_array_equal(
+        validation.rows(StreamingRegressor(prior_std=1.0, noise_std=1.0, scale=False), X, reset=True), X
+    )
 
 
 def test_an_empty_row_says_nothing_about_weights_without_an_intercept():
     X = rows(20)
     y = labels("gaussian", X)
-    model = StreamingRegressor(fit_intercept=False).fit(X, y)
+    model = StreamingRegressor(fit_intercept=False, prior_std=1.0, noise_std=1.0, scale=False).fit(X, y, refine=0)
     before = model.state()
     model.partial_fit(np.zeros((1, 4)), [3.0])
     np.testing.assert_array_equal(model.state()["belief0.mean"], before["belief0.mean"])
@@ -171,39 +183,57 @@ def test_an_empty_row_says_nothing_about_weights_without_an_intercept():
 )
 def test_bad_weights(weight, message):
     with pytest.raises(ValueError, match=message):
-        StreamingRegressor().fit([[1.0], [2.0], [3.0]], [0.0, 1.0, 2.0], sample_weight=weight)
+        StreamingRegressor(prior_std=1.0, noise_std=1.0, scale=False).fit(
+            [[1.0], [2.0], [3.0]], [0.0, 1.0, 2.0], sample_weight=weight, refine=0
+        )
 
 
 @pytest.mark.parametrize(
     ("model", "y", "message"),
     [
-        (StreamingRegressor(), [0.0, np.inf, 1.0], r"y\[1\] = inf"),
-        (StreamingRegressor(), [0.0, "x", 1.0], r"y\[1\] = 'x' is not a number"),
-        (StreamingRegressor(), [np.nan, None, np.nan], "y has no row with a label"),
-        (StreamingRegressor(), None, "requires y to be passed, but the target y is None"),
-        (StreamingRegressor(), [0.0, 1.0], "y has 2 labels but X has 3 rows"),
-        (StreamingRegressor(), [1j, 2j, 3j], "y|omplex"),
-        (StreamingRegressor(), np.array([1j, 2j, 3j]), "Complex data not supported"),
+        (StreamingRegressor(prior_std=1.0, noise_std=1.0, scale=False), [0.0, np.inf, 1.0], r"y\[1\] = inf"),
         (
-            StreamingPoissonRegressor(),
+            StreamingRegressor(prior_std=1.0, noise_std=1.0, scale=False),
+            [0.0, "x", 1.0],
+            r"y\[1\] = 'x' is not a number",
+        ),
+        (
+            StreamingRegressor(prior_std=1.0, noise_std=1.0, scale=False),
+            [np.nan, None, np.nan],
+            "y has no row with a label",
+        ),
+        (
+            StreamingRegressor(prior_std=1.0, noise_std=1.0, scale=False),
+            None,
+            "requires y to be passed, but the target y is None",
+        ),
+        (StreamingRegressor(prior_std=1.0, noise_std=1.0, scale=False), [0.0, 1.0], "y has 2 labels but X has 3 rows"),
+        (StreamingRegressor(prior_std=1.0, noise_std=1.0, scale=False), [1j, 2j, 3j], "y|omplex"),
+        (
+            StreamingRegressor(prior_std=1.0, noise_std=1.0, scale=False),
+            np.array([1j, 2j, 3j]),
+            "Complex data not supported",
+        ),
+        (
+            StreamingPoissonRegressor(prior_std=1.0, scale=False),
             [0, 3, -1],
             r"y\[2\] = -1\.0: Poisson labels must be whole numbers >= 0",
         ),
-        (StreamingPoissonRegressor(), [0, 2.5, 1], r"y\[1\] = 2\.5"),
-        (StreamingPoissonRegressor(target="rate"), [0, 2.5, -0.1], r"y\[2\] = -0\.1"),
-        (StreamingPoissonRegressor(dispersion=2.0), [0, 2.5, 1], r"y\[1\] = 2\.5"),
-        (StreamingClassifier(), [1, 1, 1], "one class only"),
-        (StreamingClassifier(), ["a", np.nan, "a"], "one class only"),
+        (StreamingPoissonRegressor(prior_std=1.0, scale=False), [0, 2.5, 1], r"y\[1\] = 2\.5"),
+        (StreamingPoissonRegressor(target="rate", prior_std=1.0, scale=False), [0, 2.5, -0.1], r"y\[2\] = -0\.1"),
+        (StreamingPoissonRegressor(dispersion=2.0, prior_std=1.0, scale=False), [0, 2.5, 1], r"y\[1\] = 2\.5"),
+        (StreamingClassifier(prior_std=1.0, scale=False), [1, 1, 1], "one class only"),
+        (StreamingClassifier(prior_std=1.0, scale=False), ["a", np.nan, "a"], "one class only"),
     ],
 )
 def test_bad_labels(model, y, message):
     with pytest.raises(ValueError, match=message):
-        clone(model).fit([[1.0], [2.0], [3.0]], y)
+        clone(model).fit([[1.0], [2.0], [3.0]], y, refine=0)
 
 
 def test_columns_of_labels_from_any_library():
     X = rows(5)
-    want = StreamingRegressor().fit(X, [1.0, 2.0, np.nan, 0.5, -1.0])
+    want = StreamingRegressor(prior_std=1.0, noise_std=1.0, scale=False).fit(X, [1.0, 2.0, np.nan, 0.5, -1.0], refine=0)
     values = [1.0, 2.0, None, 0.5, -1.0]
     for y in (
         values,
@@ -213,7 +243,12 @@ def test_columns_of_labels_from_any_library():
         pl.Series(values),
         pa.chunked_array([values]),
     ):
-        assert same_state(StreamingRegressor().fit(X, y), want)
+        assert same_state(StreamingRegressor(prior_std=1.0, noise_std=1.0, scale=False).fit(X, y, refine=0), want)
     for w in (pd.Series([2.5] * 5), pl.Series([2.5] * 5), [2.5] * 5, 2.5):
-        got = StreamingRegressor().fit(X, values, sample_weight=w)
-        assert same_state(got, StreamingRegressor().fit(X, values, sample_weight=np.full(5, 2.5)))
+        got = StreamingRegressor(prior_std=1.0, noise_std=1.0, scale=False).fit(X, values, sample_weight=w, refine=0)
+        assert same_state(
+            got,
+            StreamingRegressor(prior_std=1.0, noise_std=1.0, scale=False).fit(
+                X, values, sample_weight=np.full(5, 2.5), refine=0
+            ),
+        )

@@ -25,7 +25,7 @@ def learn(name, chunks, y, weight=None, **parameters):
 @pytest.mark.parametrize("name", MODELS)
 def test_any_chunking_gives_the_same_posterior(name):
     y, weight = labels(name, X), weights(60)
-    whole = clone(MODELS[name]).fit(X, y, sample_weight=weight)
+    whole = clone(MODELS[name]).fit(X, y, sample_weight=weight, refine=0)
     rng = np.random.default_rng(3)
     for cuts in ([], [1], range(1, 60), np.sort(rng.choice(59, 7, replace=False)) + 1):
         parts = learn(name, np.split(np.arange(60), cuts), y, weight)
@@ -45,8 +45,8 @@ def test_the_block_size_does_not_matter(name, block_size):
 def test_weight_zero_is_a_no_op(name):
     y, weight = labels(name, X), weights(60)
     kept = weight > 0
-    everything = clone(MODELS[name]).fit(X, y, sample_weight=weight)
-    only = clone(MODELS[name]).fit(X[kept], y[kept], sample_weight=weight[kept])
+    everything = clone(MODELS[name]).fit(X, y, sample_weight=weight, refine=0)
+    only = clone(MODELS[name]).fit(X[kept], y[kept], sample_weight=weight[kept], refine=0)
     close_state(everything, only, rtol=1e-9)
     before = everything.state()
     everything.partial_fit(X, y, sample_weight=np.zeros(60))
@@ -60,8 +60,8 @@ def test_a_missing_label_means_predict_do_not_learn(name):
     missing = np.random.default_rng(4).random(60) < 0.3
     holes = y.astype(object)
     holes[missing] = None
-    with_holes = clone(MODELS[name]).fit(X, holes)
-    close_state(with_holes, clone(MODELS[name]).fit(X[~missing], y[~missing]), rtol=1e-9)
+    with_holes = clone(MODELS[name]).fit(X, holes, refine=0)
+    close_state(with_holes, clone(MODELS[name]).fit(X[~missing], y[~missing], refine=0), rtol=1e-9)
     assert with_holes.n_observations_ == np.count_nonzero(~missing)
     before = with_holes.state()
     with_holes.partial_fit(X, np.full(60, np.nan))
@@ -72,8 +72,8 @@ def test_a_missing_label_means_predict_do_not_learn(name):
 @pytest.mark.parametrize("name", ["gaussian", "learn"])
 def test_a_weight_is_a_number_of_rows(name):
     y = labels(name, X)
-    twice = clone(MODELS[name]).fit(np.repeat(X, 2, axis=0), np.repeat(y, 2))
-    weighted = clone(MODELS[name]).fit(X, y, sample_weight=np.full(60, 2.0))
+    twice = clone(MODELS[name]).fit(np.repeat(X, 2, axis=0), np.repeat(y, 2), refine=0)
+    weighted = clone(MODELS[name]).fit(X, y, sample_weight=np.full(60, 2.0), refine=0)
     np.testing.assert_allclose(weighted.posterior_.mean, twice.posterior_.mean, rtol=1e-10)
     np.testing.assert_allclose(weighted.posterior_.cov, twice.posterior_.cov, rtol=1e-10, atol=1e-14)
     np.testing.assert_allclose(weighted.noise_std_, twice.noise_std_, rtol=1e-10)
@@ -123,7 +123,7 @@ BAD_CALLS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_a_chunk_that_fails_changes_nothing(name, bad):
     y = labels(name, X)
-    model = clone(MODELS[name]).fit(X[:30], y[:30])
+    model = clone(MODELS[name]).fit(X[:30], y[:30], refine=0)
     attributes, state, generator = dict(vars(model)), model.state(), model._rng.bit_generator.state
     rows_, labels_, weights_, message = BAD_CALLS[bad](X, y, np.ones(60))
     for call in (model.partial_fit, model.fit):
@@ -136,18 +136,18 @@ def test_a_chunk_that_fails_changes_nothing(name, bad):
         assert all(np.array_equal(state[key], after[key]) for key in state)
         assert model._rng.bit_generator.state == generator
     # and it goes on as if nothing had been
-    twin = clone(MODELS[name]).fit(X[:30], y[:30])
+    twin = clone(MODELS[name]).fit(X[:30], y[:30], refine=0)
     assert same_state(model.partial_fit(X[30:], y[30:]), twin.partial_fit(X[30:], y[30:]))
 
 
 def test_a_class_that_fails_late_leaves_the_first_as_it_was(monkeypatch):
     """One-vs-rest folds several beliefs: if the third cannot be folded the first two must not have moved."""
     y = labels("classes", X)
-    model = clone(MODELS["classes"]).fit(X[:30], y[:30])
+    model = clone(MODELS["classes"]).fit(X[:30], y[:30], refine=0)
     state = model.state()
-    from gaussfold.estimators import streaming
+    from gaussfold.estimators import learning
 
-    real, calls = streaming.fold, []
+    real, calls = learning.fold, []
 
     def failing(*args, **kwargs):
         calls.append(1)
@@ -155,7 +155,7 @@ def test_a_class_that_fails_late_leaves_the_first_as_it_was(monkeypatch):
             raise ValueError("out of luck")
         return real(*args, **kwargs)
 
-    monkeypatch.setattr(streaming, "fold", failing)
+    monkeypatch.setattr(learning, "fold", failing)
     with pytest.raises(ValueError, match="out of luck"):
         model.partial_fit(X[30:], y[30:])
     after = model.state()
@@ -211,8 +211,8 @@ def test_the_clock_ticks_as_observations_do(name, parameters):
 def test_a_clock_that_stands_still_forgets_nothing(name):
     y = labels(name, X)
     close_state(
-        clone(MODELS[name]).set_params(tick="clock", forgetting=0.97).fit(X, y),
-        clone(MODELS[name]).fit(X, y),
+        clone(MODELS[name]).set_params(tick="clock", forgetting=0.97).fit(X, y, refine=0),
+        clone(MODELS[name]).fit(X, y, refine=0),
         rtol=1e-12,
     )
 
@@ -220,7 +220,7 @@ def test_a_clock_that_stands_still_forgets_nothing(name):
 @pytest.mark.parametrize("name", MODELS)
 def test_forgetting_ends_in_the_prior(name):
     y = labels(name, X)
-    model = clone(MODELS[name]).set_params(forgetting=0.97, drift_std=0.0).fit(X, y)
+    model = clone(MODELS[name]).set_params(forgetting=0.97, drift_std=0.0).fit(X, y, refine=0)
     prior = clone(model).partial_fit(X[:1], [None], **first_call(model, y))
     model.forget(5000)
     for belief, start in zip(model._beliefs, prior._beliefs, strict=True):
@@ -233,12 +233,12 @@ def test_forgetting_ends_in_the_prior(name):
 
 @pytest.mark.parametrize("ticks", [-1, np.nan, "two"])
 def test_bad_ticks(ticks):
-    model = clone(MODELS["forgetting"]).fit(X, labels("binary", X))
+    model = clone(MODELS["forgetting"]).fit(X, labels("binary", X), refine=0)
     with pytest.raises(ValueError, match=r"ticks=.*: a finite number >= 0 is needed"):
         model.forget(ticks)
 
 
 def test_nothing_to_forget_is_said():
-    model = clone(MODELS["binary"]).fit(X, labels("binary", X))
+    model = clone(MODELS["binary"]).fit(X, labels("binary", X), refine=0)
     with pytest.raises(ValueError, match="needs forgetting < 1 or drift_std > 0"):
         model.forget()

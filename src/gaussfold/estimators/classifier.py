@@ -43,7 +43,7 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):
     %(tick)s
     expectation : {"quadrature", "probit"}, default="quadrature"
         How the logistic function is integrated: to rounding error, or by the closed form of rvga (58).
-    %(block_size, second_look, ensemble)s
+    %(block_size, second_look, ensemble, scale)s
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):
         The same for the intercept.
     posterior_ : belief, or list of beliefs for more than two classes
         The belief itself, the intercept's weight last.
-    %(progressive_log_loss_, n_observations_, n_features_in_, feature_names_in_)s
+    %(prior_std_, progressive_log_loss_, n_observations_, n_features_in_, feature_names_in_)s
 
     See Also
     --------
@@ -66,7 +66,7 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):
     -----
     A missing label (NaN, None) means: leave that row out. Labels may be soft: for the classes 0 and 1 a
     number between them is the probability of class 1. One pass is not order-free, and a weight of 2 is close
-    to, but not the same as, seeing the row twice; with ``fit(..., refine=30)`` both are.
+    to, but not the same as, seeing the row twice; with `fit`, which visits rows until the posterior settles, both are.
 
     ``prior_std="auto"`` with more than two classes: ``progressive_log_loss_`` takes each row's mixture over the
     priors as the Gaussian of the same mean and variance, since the components are not kept; ``predict_proba`` and the
@@ -88,8 +88,8 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):
     >>> model.predict([[-1.5], [1.5]]).tolist()
     ['no', 'yes']
     >>> model.predict_proba([[1.5], [150.0]]).round(2)
-    array([[0.15, 0.85],
-           [0.03, 0.97]])
+    array([[0.13, 0.87],
+           [0.04, 0.96]])
     """
 
     classes_: np.ndarray
@@ -104,7 +104,7 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):
         rule: str | StreamRule | None = None,
         at: str | At = "posterior",
         coupling: str | Coupling = "marginal",
-        prior_std: ArrayLike = 1.0,
+        prior_std: ArrayLike = "auto",
         prior_mean: ArrayLike = 0.0,
         forgetting: float | str = 1.0,
         fit_intercept: bool = True,
@@ -116,6 +116,7 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):
         block_size: int | None = None,
         second_look: int = 0,
         ensemble: int = 1,
+        scale: bool = True,
     ) -> None:
         keep(self, locals())
 

@@ -6,6 +6,7 @@ Everything here is a pure function of its arguments: nothing can fail half way t
 from __future__ import annotations
 
 import numbers
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy as np
 from gaussfold.estimators.validation import column
 from gaussfold.types import Array, ArrayLike
 
+MANY = 50
+"""Classes that are numbers: more are likely to be quantities."""
 _REMEDY = "use strings, whole numbers or booleans; None or NaN for a row to predict and not to learn"
 
 
@@ -72,6 +75,7 @@ def find_classes(labels: Labels, classes: ArrayLike | None) -> np.ndarray:
         _check_soft(labels)
         return np.array([0, 1])
     unique = np.unique(labels.values)
+    _warn_of_quantities(unique)
     if len(unique) < 2:
         msg = (
             f"y contains one class only ({_plain(unique[0])!r}), and a classifier needs at least two; "
@@ -79,6 +83,17 @@ def find_classes(labels: Labels, classes: ArrayLike | None) -> np.ndarray:
         )
         raise ValueError(msg)
     return unique
+
+
+def _warn_of_quantities(unique: np.ndarray) -> None:
+    """Ask whether so many numbers are classes."""
+    if len(unique) > MANY and not _text(unique):
+        msg = (
+            f"y has {len(unique)} different numbers and each is taken for a class; for quantities use "
+            "StreamingRegressor, for counts StreamingPoissonRegressor, or name the classes: "
+            "partial_fit(X, y, classes=[...])"
+        )
+        warnings.warn(msg, UserWarning, stacklevel=6)
 
 
 def encode(labels: Labels, classes: np.ndarray) -> Array:

@@ -34,11 +34,14 @@ class StreamingParameters:
     coupling : {"marginal", "joint"} or object of `gaussfold.beliefs`, default="marginal"
         For ``covariance="diagonal"``: whether each weight looks at a row with the others integrated out
         (sparse-online §3), or all share one site whose diagonal is kept.
-    prior_std : float, array of shape (n_features,) or "auto", default=1.0
-        Standard deviation of each weight before any data, > 0. "auto" (for ``covariance="diagonal"``): eight
-        priors from 1/16 to 8 side by side, mixed by how well they predict.
+    prior_std : float, array of shape (n_features,) or "auto", default="auto"
+        Standard deviation of each weight before any data, > 0; with ``scale=True`` of the weight per standard deviation
+        of its feature. "auto": for ``covariance="full"`` the one width of most evidence, found from the data by and by
+        (``prior_std_`` tells it); for "diagonal" eight priors from 1/16 to 8 side by side, mixed by how well they
+        predict, at four times the work; for "lowrank", and for "diagonal" with noise or drift that is learned or an
+        ensemble, 1.0, or 10.0 in units of noise that is learned.
     prior_mean : float or array of shape (n_features,), default=0.0
-        Mean of each weight before any data. A single number is the intercept's mean too.
+        Mean of each weight before any data, in the units of ``prior_std``. A single number is the intercept's mean too.
     forgetting : float or "auto", default=1.0
         In (0, 1]. Before each learned row the belief relaxes towards the prior by this factor; 0.999
         remembers about 1000 rows. It never becomes wider than the prior. "auto": seven factors from 1 to 0.9 side by
@@ -48,13 +51,15 @@ class StreamingParameters:
     random_state : int, RandomState, Generator or None, default=None
         For the sampling methods. Learning is deterministic.
     intercept_std : float, default=None
-        Standard deviation of the intercept before any data. None: ``prior_std`` if that is one number,
-        else 1. A large number (300) lets the data alone decide.
+        Standard deviation of the intercept before any data: of the latent at average features, with ``scale=True``.
+        None: wide, so that the data alone decide (10 for logits and logarithms of rates, for a regressor 1000 times the
+        noise or the labels' spread, about their mean); with ``scale=False`` and a ``prior_std`` that is given: that
+        one, or 1 if it is an array.
     drift_std : float or "auto", default=0.0
         The alternative to forgetting: before each learned row every weight takes a random step of this
         standard deviation. "auto": seven beliefs side by side (`gaussfold.Bank`), which drift by 0, 0.003, 0.01 ... 1,
         mixed by how well they predict, so that a change of pace costs a few nats; at seven times the cost of a drift
-        that is given. The weights should be of the order of one: scale the features.
+        that is given. The weights should be of the order of one, as ``scale=True`` has them.
     tick : {"observation", "clock"}, default="observation"
         Whether forgetting or drift set in before each learned row, or only when `forget` is called.
     block_size : int, default=None
@@ -68,6 +73,13 @@ class StreamingParameters:
         For ``covariance="diagonal"``: so many copies of the belief, which start apart and learn the same rows. What
         correlated features leave open the copies do not agree on, and ``coef_std_``, `predict_latent` and samples say
         so (8 are enough); for so many times the cost and memory. See ``coef_std_`` for what a single one says.
+    scale : bool, default=True
+        For ``covariance="full"``: whether the prior is about standardised features, whatever units they come in. Their
+        means and standard deviations are learned beside the weights (`fit`: from all rows; `partial_fit`: from the
+        rows so far, looked at again before row 1, 2, 4, 8, ... and before a row far outside), and the prior is
+        exchanged for one in the new units, exactly; so are ``drift_std`` and, for a regressor, ``noise_guess``, which
+        is in units of the labels' spread. ``coef_``, ``posterior_`` and all predictions are in the user's units.
+        False: features as they come.
 
     Attributes
     ----------
@@ -82,6 +94,8 @@ class StreamingParameters:
         The belief itself, the intercept's weight last.
     progressive_log_loss_ : float
         Mean of -log p(y) of predicting each row before learning it, so far.
+    prior_std_ : float
+        The width of the prior that ``prior_std="auto"`` has found; for more than two classes one each.
     n_observations_ : int
         Number of rows learned.
     n_features_in_ : int
@@ -106,6 +120,7 @@ class StreamingParameters:
     block_size: int | None
     second_look: int
     ensemble: int
+    scale: bool
 
 
 def keep(model: object, arguments: Mapping[str, object]) -> None:

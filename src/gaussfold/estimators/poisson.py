@@ -52,21 +52,22 @@ class StreamingPoissonRegressor(RegressionEstimator):
     target : {"count", "rate"}, default="count"
         What y holds: whole numbers, or counts divided by their exposure, with the exposure as
         ``sample_weight`` (Poisson only; the same posterior as counts with an offset log exposure).
-    %(intercept_std, drift_std, tick, block_size, second_look, ensemble)s
+    %(intercept_std, drift_std, tick, block_size, second_look, ensemble, scale)s
 
     Attributes
     ----------
     %(coef_)s
         They act on the log of the rate.
-    %(intercept_, posterior_, progressive_log_loss_)s
+    %(intercept_, posterior_, prior_std_, progressive_log_loss_)s
         For rates it has a constant too little or too much: compare it between models only.
     %(n_observations_, n_features_in_, feature_names_in_)s
 
     Notes
     -----
-    A missing label (NaN, None) means: leave that row out. One pass is not order-free; ``fit(..., refine=30)``
-    is. Where the weights are uncertain the expected count ``exp(m + v/2)`` is far above the median
-    ``exp(m)``: far from the data, with a wide prior, it can be astronomical, and that is what the model says.
+    A missing label (NaN, None) means: leave that row out. One pass is not order-free; `fit`, which visits rows
+    until the posterior settles, is. Where the weights are uncertain the expected count ``exp(m + v/2)`` is far
+    above the median ``exp(m)``: far from the data, with a wide prior, it can be astronomical, and that is what
+    the model says.
 
     Examples
     --------
@@ -77,7 +78,7 @@ class StreamingPoissonRegressor(RegressionEstimator):
     >>> model = StreamingPoissonRegressor(prior_std=2.0).fit(X, y)
     >>> mean, std = model.predict([[1.0], [2.0]], return_std=True)
     >>> mean.round(1), std.round(1)
-    (array([3. , 8.9]), array([1.9, 4. ]))
+    (array([3.2, 9. ]), array([2., 4.]))
     """
 
     dispersion: float | None
@@ -90,7 +91,7 @@ class StreamingPoissonRegressor(RegressionEstimator):
         rule: str | StreamRule | None = None,
         at: str | At = "posterior",
         coupling: str | Coupling = "marginal",
-        prior_std: ArrayLike = 1.0,
+        prior_std: ArrayLike = "auto",
         prior_mean: ArrayLike = 0.0,
         forgetting: float | str = 1.0,
         fit_intercept: bool = True,
@@ -103,6 +104,7 @@ class StreamingPoissonRegressor(RegressionEstimator):
         block_size: int | None = None,
         second_look: int = 0,
         ensemble: int = 1,
+        scale: bool = True,
     ) -> None:
         keep(self, locals())
 

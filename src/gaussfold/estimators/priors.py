@@ -71,6 +71,10 @@ class Prior:
             return LowRankGaussian.independent(self._means(), self._stds(self.std), self.rank, block_size=block)
         return self.diagonal_belief()
 
+    def independent(self) -> tuple[Array, Array]:
+        """Mean and standard deviation of each parameter, where these are numbers."""
+        return self._means(), self._stds(1.0 if isinstance(self.std, str) else self.std)
+
     def diagonal_belief(self) -> DiagonalGaussian | DiagonalMixture:
         """A new diagonal belief: one Gaussian, or for `AUTO` several that differ in their standard deviation."""
         if isinstance(self.std, str):

@@ -13,10 +13,11 @@ from gaussfold.beliefs.bank.belief import Bank
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.estimators import mixtures, noise, settings, validation
+from gaussfold.estimators.coordinates import Coordinates
 from gaussfold.estimators.noise_bank import NoiseBank
 from gaussfold.estimators.parameters import RandomState, StreamingParameters
 from gaussfold.estimators.priors import AnyBelief
-from gaussfold.rows import Block, Rows
+from gaussfold.rows import AnyRows, Block, Rows, dense_rows
 from gaussfold.types import Array, ArrayLike, Moments
 
 
@@ -25,6 +26,8 @@ class Readout(StreamingParameters, BaseEstimator):
 
     _beliefs: Sequence[AnyBelief] = ()
     """One over the weights, or one per class; none before the first call that learns."""
+    _coordinates: Coordinates | None = None
+    """Where features are standardised or the prior is learned: what the beliefs' weights are measured in."""
     _loss: tuple[float, float]
     """Sum of -log p(y) and of the weights, over the rows learned."""
     _noise: noise.NoiseBelief | NoiseBank | None = None
@@ -60,7 +63,19 @@ class Readout(StreamingParameters, BaseEstimator):
     def posterior_(self) -> AnyBelief | list[AnyBelief]:
         """The belief over the weights, the intercept's last; one per class for more than two classes."""
         self._require_fitted()
-        return self._beliefs[0] if len(self._beliefs) == 1 else list(self._beliefs)
+        beliefs = self._in_user_units()
+        return beliefs[0] if len(beliefs) == 1 else list(beliefs)
+
+    @property
+    def prior_std_(self) -> Array | np.float64:
+        """Standard deviation of the weights before any data, as learned with ``prior_std="auto"``; see there."""
+        self._require_fitted()
+        if self._coordinates is None:
+            msg = (
+                f"prior_std_ is learned with prior_std='auto' and covariance='full'; here prior_std={self.prior_std!r}"
+            )
+            raise AttributeError(msg)
+        return self._per_output(self._coordinates.widths())
 
     @property
     def progressive_log_loss_(self) -> float:
@@ -93,6 +108,8 @@ class Readout(StreamingParameters, BaseEstimator):
         """
         self._require_fitted()
         draws = self._draws(checks.whole("n_samples", n_samples), self._generator(rng))
+        if self._coordinates is not None:
+            draws = [draw @ self._coordinates.to_user_units(intercept=bool(self.fit_intercept)).T for draw in draws]
         return draws[0] if len(draws) == 1 else np.stack(draws, axis=1)
 
     def sample_latent(self, X: ArrayLike, n_samples: int = 1, rng: RandomState = None) -> Array:
@@ -125,7 +142,19 @@ class Readout(StreamingParameters, BaseEstimator):
 
     def _design(self, X: ArrayLike) -> Rows | Block:
         self._require_fitted()
-        return validation.with_intercept(validation.rows(self, X, reset=False), self.fit_intercept)
+        return self._seen(validation.rows(self, X, reset=False))
+
+    def _seen(self, X: AnyRows) -> Rows | Block:
+        """Rows as the beliefs see them: standardised, if they are, and with a column for the intercept."""
+        if self._coordinates is None:
+            return validation.with_intercept(X, self.fit_intercept)
+        return self._coordinates.design(dense_rows(X), intercept=bool(self.fit_intercept))
+
+    def _in_user_units(self) -> Sequence[AnyBelief]:
+        """Beliefs over the weights of features as they come."""
+        if self._coordinates is None:
+            return self._beliefs
+        return [self._coordinates.in_user_units(belief, intercept=bool(self.fit_intercept)) for belief in self._beliefs]
 
     def _latent(self, X: ArrayLike) -> list[Moments]:
         """Mean and variance of x'θ for every row, per belief."""
@@ -154,11 +183,12 @@ class Readout(StreamingParameters, BaseEstimator):
 
     def _weights(self) -> tuple[Array, Array]:
         """Mean and standard deviation of all weights, one row per belief."""
-        if isinstance(self._noise, NoiseBank):
-            found = self._noise.weights(self._bank())
+        beliefs = self._in_user_units()
+        if isinstance(self._noise, NoiseBank) and isinstance(beliefs[0], Bank):
+            found = self._noise.weights(beliefs[0])
             return found.mean[None], np.sqrt(found.variance)[None]
-        mean = np.stack([belief.mean for belief in self._beliefs])
-        std = np.sqrt(np.stack([belief.variance() for belief in self._beliefs]))
-        if self._noise is not None:
+        mean = np.stack([belief.mean for belief in beliefs])
+        std = np.sqrt(np.stack([belief.variance() for belief in beliefs]))
+        if isinstance(self._noise, noise.NoiseBelief):
             std = np.sqrt(noise.scaled(Moments(mean, std**2), self._noise).variance)
         return mean, std

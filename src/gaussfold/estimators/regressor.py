@@ -39,17 +39,17 @@ class StreamingRegressor(RegressionEstimator):
     %(prior_mean, forgetting)s
         If the noise is learned, the belief over it relaxes too.
     %(fit_intercept, random_state)s
-    noise_std : float or "learn", default=1.0
+    noise_std : float or "learn", default="learn"
         Standard deviation of ε, > 0. "learn": unknown, with an inverse-gamma prior on its square; the
         posterior is still exact (normal-inverse-gamma) and predictions follow a Student-t distribution.
     df : float, default=None
         A number gives ε a Student-t distribution with so many degrees of freedom and scale ``noise_std``:
         outliers lose their pull. Not with ``noise_std="learn"``.
     noise_guess : float, default=1.0
-        For ``noise_std="learn"``: what its value might be ...
+        For ``noise_std="learn"``: what its value might be, with ``scale=True`` in units of the labels' spread ...
     noise_guess_worth : float, default=0.01
         ... and how many observations that guess is worth, > 0.
-    %(intercept_std, drift_std, tick, block_size, second_look, ensemble)s
+    %(intercept_std, drift_std, tick, block_size, second_look, ensemble, scale)s
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class StreamingRegressor(RegressionEstimator):
         (infinite until about two rows have been seen).
     %(posterior_)s
         In units of the noise, if that is learned.
-    %(progressive_log_loss_, n_observations_, n_features_in_, feature_names_in_)s
+    %(prior_std_, progressive_log_loss_, n_observations_, n_features_in_, feature_names_in_)s
 
     Notes
     -----
@@ -87,6 +87,9 @@ class StreamingRegressor(RegressionEstimator):
     (array([  0.5, 100.5]), array([0.1, 2.1]))
     """
 
+    _wide = 1000.0  # in units of the noise, or of the labels' spread
+    _reach = 3.0
+
     noise_std: float | str
     df: float | None
     noise_guess: float
@@ -99,12 +102,12 @@ class StreamingRegressor(RegressionEstimator):
         rule: str | StreamRule | None = None,
         at: str | At = "posterior",
         coupling: str | Coupling = "marginal",
-        prior_std: ArrayLike = 1.0,
+        prior_std: ArrayLike = "auto",
         prior_mean: ArrayLike = 0.0,
         forgetting: float | str = 1.0,
         fit_intercept: bool = True,
         random_state: RandomState = None,
-        noise_std: float | str = 1.0,
+        noise_std: float | str = "learn",
         df: float | None = None,
         noise_guess: float = 1.0,
         noise_guess_worth: float = 0.01,
@@ -114,6 +117,7 @@ class StreamingRegressor(RegressionEstimator):
         block_size: int | None = None,
         second_look: int = 0,
         ensemble: int = 1,
+        scale: bool = True,
     ) -> None:
         keep(self, locals())
 
@@ -137,15 +141,18 @@ class StreamingRegressor(RegressionEstimator):
         checks.positive("noise_guess_worth", self.noise_guess_worth)
         if isinstance(self.noise_std, str):
             checks.one_of("noise_std", self.noise_std, ("learn",), also="a number > 0")
-            if isinstance(self.prior_std, str):
-                msg = "prior_std='auto' and noise_std='learn' are alternatives: give one of them a number"
-                raise ValueError(msg)  # noqa: TRY004 - every bad argument is one kind of error
             if self.df is not None:
                 msg = f"df={self.df!r} needs a known scale: give noise_std a number, or leave df=None"
                 raise ValueError(msg)
             return Gaussian(1.0)
         std = checks.positive("noise_std", self.noise_std)
         return Gaussian(std) if self.df is None else StudentT(checks.positive("df", self.df), std)
+
+    def _label_noise(self) -> float | None:
+        return 0.0 if isinstance(self.noise_std, str) else float(self.noise_std)
+
+    def _noise_guess(self) -> float:
+        return self.noise_guess
 
     def _unknown_noise(self) -> NoiseBelief | None:
         learn = isinstance(self.noise_std, str)

@@ -23,6 +23,10 @@ _NO_SECOND_VISIT = {
     "lowrank": "a low-rank posterior cannot take a row's part out again",
 }
 """Why a belief of this shape cannot visit a row again."""
+WIDEST = 20_000
+"""Features up to which there is room for a covariance matrix or two."""
+NOISES = 10.0
+"""Standard deviation of the weights, in units of a noise that is learned, where it is not learned itself."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,12 @@ class Settings:
     ticks_per_row: bool
     block_size: int | None
     second_look: int
+    scale: bool
+    """Whether features are standardised as they come."""
+    learns_width: bool
+    """Whether the prior's width is found by its evidence."""
+    settles: bool
+    """Whether `fit` can visit rows until the posterior settles."""
     copies: int = 1
     """Of a diagonal belief, which start apart: see `gaussfold.estimators.ensemble`."""
 
@@ -79,16 +89,26 @@ def resolve(model: StreamingParameters, n_features: int) -> Settings:
     checks.one_of("covariance", model.covariance, SHAPES)
     checks.one_of("tick", model.tick, ("observation", "clock"))
     checks.flag("fit_intercept", model.fit_intercept)
+    scale = checks.flag("scale", model.scale) and model.covariance == "full"
+    if model.covariance == "full" and n_features > WIDEST:
+        msg = (
+            f"covariance='full' with {n_features} features needs {8e-9 * n_features**2:.1f} GB for each matrix; "
+            "give covariance='diagonal', for sparse rows of any width, or 'lowrank'"
+        )
+        raise ValueError(msg)
     block_size = _block_size(model)
     prior = _prior(model, n_features, block_size)
     return Settings(
         rule=rules.resolve(RULES[model.covariance] if model.rule is None else model.rule),
         at=rules.resolve_at(model.at),
         prior=prior,
-        dynamics=_dynamics(model, prior),
-        ticks_per_row=model.tick == "observation",
+        dynamics=(dynamics := _dynamics(model, prior)),
+        ticks_per_row=(ticks := model.tick == "observation"),
         block_size=block_size,
-        second_look=_second_look(model),
+        second_look=(rows := _second_look(model)),
+        scale=scale,
+        learns_width=_is_auto(model.prior_std) and model.covariance == "full",
+        settles=model.covariance == "full" and not rows and (dynamics is None or not ticks),
         copies=_copies(model, prior),
     )
 
@@ -125,10 +145,15 @@ def _prior(model: StreamingParameters, n_features: int, block_size: int | None) 
 
 def _prior_std(model: StreamingParameters, n_features: int) -> Array | str:
     if _is_auto(model.prior_std):
-        if model.covariance != "diagonal":
-            msg = f"prior_std='auto' needs covariance='diagonal', got covariance={model.covariance!r}; give a number"
-            raise ValueError(msg)
-        return AUTO
+        noise_is_learned = isinstance(getattr(model, "noise_std", None), str)
+        alone = (
+            not (noise_is_learned or _is_auto(model.drift_std) or _is_auto(model.forgetting)) and model.ensemble == 1
+        )
+        if model.covariance == "full":  # where it starts from
+            return np.asarray(1.0)
+        if model.covariance == "diagonal" and alone:
+            return AUTO
+        return np.asarray(NOISES if noise_is_learned else 1.0)
     std = per_feature("prior_std", model.prior_std, n_features)
     checks.scales("prior_std", std)
     return std
@@ -151,8 +176,7 @@ def _copies(model: StreamingParameters, prior: Prior) -> int:
         if prior.covariance != "diagonal":
             msg = f"ensemble={count} needs covariance='diagonal': others know how weights go together; leave ensemble=1"
             raise ValueError(msg)
-        mixtures = {"prior_std": model.prior_std, "drift_std": model.drift_std, "forgetting": model.forgetting}
-        for name, value in mixtures.items():
+        for name, value in (("drift_std", model.drift_std), ("forgetting", model.forgetting)):
             if _is_auto(value):
                 msg = f"ensemble={count} and {name}='auto' are both mixtures of beliefs: give {name} a number"
                 raise ValueError(msg)
@@ -180,17 +204,10 @@ def _dynamics(model: StreamingParameters, prior: Prior) -> Forgetting | RandomWa
         raise ValueError(msg)
     for name, value in (("drift_std", model.drift_std), ("forgetting", model.forgetting)):
         if _is_auto(value):
-            return _own_pace(name, model, prior)
+            return OwnPace(name, model.tick == "observation")
     if forgetting < 1:
         return Forgetting(forgetting, prior.belief())
     return RandomWalk(drift) if drift > 0 else None
-
-
-def _own_pace(name: str, model: StreamingParameters, prior: Prior) -> OwnPace:
-    if _is_auto(prior.std):
-        msg = f"prior_std='auto' and {name}='auto' are both mixtures of beliefs: give one of them a number"
-        raise ValueError(msg)
-    return OwnPace(name, model.tick == "observation")
 
 
 def _is_auto(value: object) -> bool:
@@ -200,15 +217,24 @@ def _is_auto(value: object) -> bool:
 def per_feature(name: str, value: ArrayLike, n_features: int) -> Array:
     """One finite number for all features (0-d), or one each."""
     try:
-        array = np.asarray(value, dtype=np.float64)
+        array = None if value is None else np.asarray(value, dtype=np.float64)  # which NumPy would take for NaN
     except (ValueError, TypeError):
+        array = None
+    if array is None:
         msg = f"{name}={value!r}: a number, or one per feature, is needed; give {name}=1.0, or {n_features} of them"
-        raise ValueError(msg) from None
+        raise ValueError(msg)
     if array.ndim > 1 or (array.ndim == 1 and len(array) != n_features):
         msg = f"{name} has shape {array.shape}; it must be one number or one per feature: shape ({n_features},)"
         raise ValueError(msg)
     checks.finite_entries(name, array)
     return array
+
+
+def shuffler(random_state: RandomState, own: np.random.Generator) -> np.random.Generator:
+    """What puts rows in a random order: the same one for the same seed, and for none."""
+    if random_state is None:
+        return np.random.default_rng(0)
+    return own if isinstance(random_state, np.random.Generator | np.random.RandomState) else generator(random_state)
 
 
 def generator(random_state: RandomState, name: str = "random_state") -> np.random.Generator:

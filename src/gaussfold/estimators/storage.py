@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, is_classifier
 from gaussfold import registry, schema
 from gaussfold.beliefs.bank.belief import Bank
 from gaussfold.checks import not_negative, whole
+from gaussfold.estimators.coordinates import Coordinates, members
 from gaussfold.estimators.noise import NoiseBelief
 from gaussfold.estimators.noise_bank import NoiseBank
 from gaussfold.estimators.parameters import StreamingParameters
@@ -47,6 +48,7 @@ class Learned(NamedTuple):
     rng: np.random.Generator
     loss: tuple[float, float]
     n_observations: int
+    coordinates: Coordinates | None
 
 
 def parameters(model: BaseEstimator) -> dict[str, ArrayLike]:
@@ -64,14 +66,16 @@ def same(now: object, before: object) -> bool:
 def state(learned: Learned) -> dict[str, np.ndarray]:
     """Beliefs, counters, the noise's belief and parameters that are arrays."""
     arrays: dict[str, np.ndarray] = {}
-    for part, members in (("belief", learned.beliefs), ("lookback", learned.lookbacks)):
-        for i, member in enumerate(members):
+    for part, several in (("belief", learned.beliefs), ("lookback", learned.lookbacks)):
+        for i, member in enumerate(several):
             arrays |= {f"{part}{i}.{name}": array for name, array in member.state().items()}
     arrays["progress"] = np.array([learned.n_observations, *learned.loss])
     if isinstance(learned.noise, NoiseBank):
         arrays["noise_bank"] = learned.noise.arrays()
     elif learned.noise is not None:
         arrays["noise"] = np.array(dataclasses.astuple(learned.noise))
+    if learned.coordinates is not None:
+        arrays |= {f"scaling.{name}": array for name, array in learned.coordinates.state().items()}
     for name, value in learned.parameters.items():
         if np.ndim(value):
             arrays[f"parameter.{name}"] = np.asarray(value)
@@ -96,7 +100,7 @@ def header(model: Any, learned: Learned) -> dict[str, object]:
 
 def blank(cls: Callable[..., Model], described: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Model:
     """The estimator of a file before it had learned: its parameters, names and classes."""
-    values = dict(described["parameters"])
+    values: dict[str, Any] = {"scale": False} | dict(described["parameters"])  # which 0.1.0 did not know
     values |= {name: registry.decode(values[name], name) for name in OPTIONS}
     values |= schema.part_of(arrays, "parameter.")
     model: Any = cls(**values, random_state=decode_rng(described["random_state"]))
@@ -146,15 +150,23 @@ def learned(
         rng=decode_generator(described["rng"]),
         loss=(loss[0], loss[1]),
         n_observations=int(count),
+        coordinates=_coordinates(arrays, described["n_features"], beliefs),
     )
 
 
 def _noise(arrays: Mapping[str, np.ndarray], beliefs: list[AnyBelief]) -> NoiseBelief | NoiseBank | None:
     if "noise_bank" not in arrays:
         return NoiseBelief(*arrays["noise"].tolist()) if "noise" in arrays else None
-    members = len(beliefs[0].members) if isinstance(beliefs[0], Bank) else 0
-    schema.equal("noise_bank", len(arrays["noise_bank"]), members, "one row for each member of the bank")
+    count = len(beliefs[0].members) if isinstance(beliefs[0], Bank) else 0
+    schema.equal("noise_bank", len(arrays["noise_bank"]), count, "one row for each member of the bank")
     return NoiseBank.from_arrays(arrays["noise_bank"])
+
+
+def _coordinates(arrays: Mapping[str, np.ndarray], width: int, beliefs: list[AnyBelief]) -> Coordinates | None:
+    """Scales and priors, where the model learns them."""
+    parts = schema.part_of(arrays, "scaling.")
+    count = sum(len(members(belief)) for belief in beliefs)
+    return Coordinates.from_state(parts, width, beliefs[0].dim, count) if parts else None
 
 
 def count_of(described: Mapping[str, Any]) -> int:

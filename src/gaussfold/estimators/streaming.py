@@ -11,37 +11,35 @@ import numpy as np
 from sklearn.utils import Tags
 
 from gaussfold import checks, rules, schema
-from gaussfold.beliefs.bank.belief import Bank
 from gaussfold.estimators import settings, storage, validation
-from gaussfold.estimators.folded import Folded, FoldOptions, learned_rows
+from gaussfold.estimators.coordinates import Ways
+from gaussfold.estimators.folded import learned_rows
+from gaussfold.estimators.learning import Learner
 from gaussfold.estimators.noise import NoiseBelief
 from gaussfold.estimators.noise_bank import NoiseBank
 from gaussfold.estimators.parameters import RandomState
-from gaussfold.estimators.priors import AnyBelief
-from gaussfold.estimators.readout import Readout
-from gaussfold.folding import FoldResult, fold
-from gaussfold.lookback import Lookback
+from gaussfold.estimators.priors import AUTO
 from gaussfold.metrics import Diagnosis, diagnose
 from gaussfold.protocols import Likelihood
-from gaussfold.rows import AnyRows, Block, Rows
-from gaussfold.sweeping import sweep
+from gaussfold.rows import AnyRows
 from gaussfold.types import Array, ArrayLike
 
 _LEARNED = (
-    "_beliefs", "_likelihood", "_lookbacks", "_loss", "_noise", "_parameters", "_rng", "_settings",
-    "classes_", "feature_names_in_", "n_features_in_", "n_observations_",
+    "_beliefs", "_coordinates", "_likelihood", "_lookbacks", "_loss", "_noise", "_parameters", "_rng", "_settings",
+    "_ways", "classes_", "feature_names_in_", "n_features_in_", "n_observations_",
 )  # fmt: skip
 
 
-class StreamingEstimator(Readout):
+class StreamingEstimator(Learner):
     """One Gaussian belief over the weights (or one per class), folded forward row by row."""
 
     # Set by the first call that learns; `_LEARNED` lists them for `fit`, which forgets them.
-    _likelihood: Likelihood
-    _lookbacks: list[Lookback]
     _parameters: dict[str, ArrayLike]
-    _settings: settings.Settings
-    n_observations_: int
+
+    _wide = 10.0
+    """Standard deviation of an intercept that is to be found by the data alone: of logits, or logarithms of rates."""
+    _reach = 1.5
+    """Standard deviation of the logarithm of the prior's width, before the data speak."""
 
     # What a subclass says.
 
@@ -52,19 +50,21 @@ class StreamingEstimator(Readout):
         """What is believed of the noise level before any data, if it is to be learned."""
         return None
 
+    def _label_noise(self) -> float | None:
+        """Where labels are numbers on a scale of their own: the noise's standard deviation, 0 if that is learned."""
+        return None
+
     def _targets(self, y: ArrayLike, n_rows: int, classes: ArrayLike = None) -> list[Array]:
         """One array of numeric labels per belief, NaN where a row has none; `fold` will check the values."""
         del classes  # only a classifier has any
         return [validation.numeric_labels(y, n_rows, type(self).__name__)]
 
-    def _score(self, folded: Folded) -> Array:
-        """Log predictive density of each learned row before it was learned."""
-        return folded.log_predictive()
-
     # Learning.
 
-    def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike = None, refine: int = 0) -> Self:
-        """Forget everything, then learn from these rows in one pass.
+    def fit(
+        self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike = None, refine: int | str | None = "auto"
+    ) -> Self:
+        """Forget everything, then learn from these rows, whatever their order, as well as can be.
 
         Parameters
         ----------
@@ -74,17 +74,24 @@ class StreamingEstimator(Readout):
             Labels; NaN or None for a row to leave out.
         sample_weight : array of shape (n_samples,), optional
             Each row's likelihood is raised to this power (>= 0).
-        refine : int, default=0
-            Afterwards revisit every row so many times, exchanging its part in the posterior for a better
-            one; this takes the one-pass answer towards the batch optimum, where the order of the rows
-            no longer matters. Not with forgetting or drift.
+        refine : int or "auto", default="auto"
+            "auto" (or None): scales of the features from all rows, one pass over them in a random order (the same for
+            the same ``random_state``, and for None), then for ``covariance="full"`` visits of all rows until the
+            posterior moves by less than 1e-10 nats: the batch optimum, prior included, where the order of the rows no
+            longer matters. A ConvergenceWarning says if it does not settle. With forgetting or drift rows keep their
+            order and are seen once. 0: one pass in the given order, as `partial_fit`. A number: afterwards
+            revisit every row so many times, exchanging its part in the posterior for a better one. Not with forgetting
+            or drift.
 
         Returns
         -------
         self
         """
         with validation.whole_or_nothing(self):
-            checks.whole("refine", refine, least=0)
+            settle = refine is None or refine == "auto"
+            visits = (
+                0 if settle else checks.whole("refine", refine, least=0, remedy=f"{AUTO!r} visits until it settles")
+            )
             self._start_over()
             X = self._begin(X)
             targets = self._targets(y, X.shape[0])
@@ -98,8 +105,11 @@ class StreamingEstimator(Readout):
                     "(partial_fit takes unlabelled rows)"
                 )
                 raise ValueError(msg)
-            self._settings.check_refine(refine)
-            self._learn(X, targets, weight, refine)
+            if settle:
+                self._learn_all(X, targets, weight)
+            else:
+                self._settings.check_refine(visits)
+                self._learn(X, targets, weight, visits)
         return self
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike = None) -> Self:
@@ -126,8 +136,10 @@ class StreamingEstimator(Readout):
         if dynamics is None:
             msg = "forget(ticks) needs forgetting < 1 or drift_std > 0; this model was told to keep everything"
             raise ValueError(msg)
-        for belief in self._beliefs:
-            dynamics.tick(belief, ticks)
+        for i, belief in enumerate(self._beliefs):
+            (self._dynamics(i, per_row=False) or dynamics).tick(belief, ticks)
+        if self._coordinates is not None:
+            self._coordinates = self._coordinates.aged(self._steps(self._beliefs), ticks)
         if isinstance(self._noise, NoiseBank):
             self._noise = self._noise.relax(self._bank(), ticks)
         elif self._noise is not None:
@@ -177,14 +189,13 @@ class StreamingEstimator(Readout):
                 "diagnose needs all the data the posterior was learned from"
             )
             raise ValueError(msg)
-        design = validation.with_intercept(X[learned], self.fit_intercept)
+        design = self._seen(X[learned])
         kept = None if weight is None else weight[learned]
         count, source = checks.whole("n_samples", n_samples), self._generator(rng)
-        prior = self._settings.prior.belief()
         found = [
             diagnose(belief, prior, self._likelihood, design, target[learned], n_samples=count, rng=source,
                      sample_weight=kept)
-            for belief, target in zip(self._beliefs, targets, strict=True)
+            for belief, prior, target in zip(self._beliefs, self._priors(), targets, strict=True)
         ]  # fmt: skip
         return found[0] if len(found) == 1 else found
 
@@ -212,12 +223,15 @@ class StreamingEstimator(Readout):
         schema.equal("noise", found.noise is None, self._noise is None, "as noise_std says whether it is learned")
         self._beliefs, self._lookbacks, self._noise = found.beliefs, found.lookbacks, found.noise
         self._rng, self._loss, self.n_observations_ = found.rng, found.loss, found.n_observations
+        schema.equal("scaling", found.coordinates is None, self._ways is None, "as scale and prior_std say")
+        self._coordinates = found.coordinates
         return self
 
     def _record(self) -> storage.Learned:
         return storage.Learned(
-            self._parameters, self._beliefs, self._lookbacks, self._noise, self._rng, self._loss, self.n_observations_
-        )
+            self._parameters, self._beliefs, self._lookbacks, self._noise, self._rng, self._loss, self.n_observations_,
+            self._coordinates,
+        )  # fmt: skip
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -242,10 +256,23 @@ class StreamingEstimator(Readout):
         self._likelihood = self._resolve_likelihood()
         rules.check_defined(self._settings.rule, self._settings.at, self._likelihood)
         self._noise = self._unknown_noise()
+        self._ways = self._resolve_ways()
         self._rng = settings.generator(self.random_state)
         self._parameters = storage.parameters(self)
         self._loss = (0.0, 0.0)
         self.n_observations_ = 0
+
+    def _resolve_ways(self) -> Ways | None:
+        """How scales and prior are learned; None where they are not."""
+        now = self._settings
+        if not (now.scale or now.learns_width):
+            return None
+        noise, mean, std = self._label_noise(), *now.prior.independent()
+        return Ways(
+            scale=now.scale, learns_width=now.learns_width, intercept=bool(self.fit_intercept), relative=std, mean=mean,
+            last_std=self._wide if self.intercept_std is None else float(self.intercept_std),
+            targets=noise is not None, noise_std=noise or 0.0, reach=self._reach,
+        )  # fmt: skip
 
     def _continue(self, X: ArrayLike) -> AnyRows:
         """More rows, or the first ones."""
@@ -260,59 +287,3 @@ class StreamingEstimator(Readout):
                 )
                 raise ValueError(msg)
         return validation.rows(self, X, reset=False)
-
-    def _learn(self, X: AnyRows, targets: list[Array], weight: Array | None, refine: int = 0) -> None:
-        """Fold the rows in. Everything has been checked; from here on only `fold` could fail."""
-        if not self._beliefs:
-            beliefs = [self._settings.start() for _ in targets]
-            if isinstance(self._noise, NoiseBelief) and isinstance(beliefs[0], Bank):
-                self._noise = NoiseBank.start(self._noise, beliefs[0])
-            self._lookbacks = [Lookback(self._settings.second_look) for _ in targets if self._settings.second_look]
-        elif len(targets) == 1:
-            beliefs = list(self._beliefs)
-        else:  # if the second class failed, the first must not have moved
-            beliefs = [belief.copy() for belief in self._beliefs]
-        learned = learned_rows(targets, weight)
-        if learned.any():
-            options = FoldOptions(
-                rule=self._settings.rule,
-                at=self._settings.at,
-                sample_weight=weight,
-                block_size=self._settings.block_size,
-            )
-            counts = np.ones(np.count_nonzero(learned)) if weight is None else weight[learned]  # room before the deed
-            results = self._fold(beliefs, validation.with_intercept(X, self.fit_intercept), targets, options, refine)
-            self._beliefs = beliefs  # which a score may weigh; nothing can fail any more
-            score = self._score(Folded(results, targets, learned, counts))
-            self._loss = (self._loss[0] - float(counts @ score), self._loss[1] + float(counts.sum()))
-            self.n_observations_ += len(counts)
-        else:  # nothing is learned, to the last bit
-            self._likelihood.check_labels(targets[0])
-        self._beliefs = beliefs
-
-    def _fold(
-        self,
-        beliefs: list[AnyBelief],
-        design: Rows | Block,
-        targets: list[Array],
-        options: FoldOptions,
-        refine: int,
-    ) -> list[FoldResult]:
-        """Fold the rows into every belief; what was known of each row before it was learned."""
-        heads = list(zip(beliefs, targets, strict=True))
-        if self._lookbacks:
-            memories = [memory.copy() for memory in self._lookbacks]
-            results = [
-                memory.fold(belief, self._likelihood, design, target, **options)
-                for memory, (belief, target) in zip(memories, heads, strict=True)
-            ]
-            self._lookbacks = memories
-        else:
-            dynamics = self._settings.fold_dynamics
-            results = [
-                fold(belief, self._likelihood, design, target, dynamics=dynamics, **options) for belief, target in heads
-            ]
-        if refine:
-            for (belief, target), sites in zip(heads, results, strict=True):
-                sweep(belief, self._likelihood, design, target, sites, n_sweeps=refine, **options)
-        return results

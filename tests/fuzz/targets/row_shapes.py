@@ -123,7 +123,9 @@ def _look(whole: DiagonalGaussian | DiagonalMixture, chunked: DiagonalGaussian |
 def _estimator(shape: Shape, ends: np.ndarray) -> None:
     """An estimator learns the same from chunks as from the whole."""
     whole, chunked = (
-        gf.StreamingClassifier(covariance="diagonal", rule="newton", coupling="marginal", expectation="probit")
+        gf.StreamingClassifier(
+            covariance="diagonal", rule="newton", coupling="marginal", expectation="probit", prior_std=1.0, scale=False
+        )
         for _ in range(2)
     )
     whole.partial_fit(shape.X, shape.y, classes=[0.0, 1.0], sample_weight=shape.weight)

@@ -1,0 +1,164 @@
+"""Another prior for a belief that has learned: natural parameters add, so a prior can be taken out and another put in.
+
+With sites of precision S and shift h a belief is ``Λ = Λ₀ + S``, ``Λμ = Λ₀μ₀ + h``; the sites are what is left when
+the prior is subtracted, and they may be multiplied with any other prior. `SiteSum` holds them in a form in which a
+prior ``w ~ N(μ₀', τ² diag(r²))`` of *every* width τ costs O(d): the last parameter (an intercept with a prior of its
+own) is profiled out, and the rest, in units of r, is diagonalised once, ``M = U diag(m) U'``. With ``t = U'h`` the
+part of the log evidence that depends on τ is
+
+    log Z(τ) = -½ Σ log(1 + τ² m) + ½ Σ t² τ²/(1 + τ² m),
+
+the sites standing still; where a noise level of shape a is integrated out (normal-inverse-gamma) it is ``-½ Σ log(1 +
+τ² m) - a log(scale(τ))``, ``scale(τ) = rest - ½ Σ t² τ²/(1 + τ² m)``.
+
+All is written about the new prior's mean and the present posterior's, so that no large numbers cancel where a mean is
+far from zero; eigenvalues that rounding has pushed below zero are zero, so the result is positive definite.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from gaussfold.beliefs.dense.belief import DenseGaussian
+from gaussfold.types import Array
+
+WIDTHS = np.exp(np.linspace(np.log(1e-3), np.log(1e3), 61))
+"""Where the best width is looked for before it is found to all digits."""
+
+
+class Independent(NamedTuple):
+    """A Gaussian of independent parameters."""
+
+    mean: Array
+    std: Array
+
+    def belief(self) -> DenseGaussian:
+        """The same as a belief."""
+        return DenseGaussian.independent(self.mean, self.std)
+
+
+class Noise(NamedTuple):
+    """What is believed of a noise level that the weights are measured in: ``σ² ~ InverseGamma(shape, scale)``."""
+
+    shape: float
+    scale: float
+    prior_scale: float
+
+
+class SiteSum(NamedTuple):
+    """All that the data have said, ready for a prior of any width."""
+
+    values: Array  # m
+    basis: Array  # U
+    shift: Array  # t
+    anchor: Array  # the new prior's mean
+    relative: Array  # r
+    last: tuple[float, float, Array] | None  # of the last parameter: its precision, its shift, its share in each other
+    noise: Noise | None  # with the scale that is left at τ = 0
+
+    @classmethod
+    def of(
+        cls,
+        belief: DenseGaussian,
+        before: Independent,
+        after: Independent,
+        *,
+        free_last: bool,
+        change: tuple[Array, Array] | None = None,
+        noise: Noise | None = None,
+        prior_scale: float = 0.0,
+    ) -> Self:
+        """Take the prior ``before`` out of a belief.
+
+        ``after`` is the prior to come: its mean, its relative standard deviations, and for the last parameter, if
+        that has a prior of its own, the standard deviation as it is. ``change`` is the way to new coordinates
+        ``θ' = Aθ`` that belief and ``before`` are not yet in: A and its inverse. ``prior_scale`` is the new prior's of
+        the noise.
+        """
+        if change is not None:
+            belief = DenseGaussian.from_factor(change[0] @ belief.mean, change[0] @ belief.factor)
+        precision, _ = belief.natural()
+        base = np.diag(before.std**-2.0)
+        centre = before.mean
+        if change is not None:
+            forth, back = change
+            base = (back.T * before.std**-2.0) @ back
+            centre = forth @ centre
+        mean = belief.mean
+        total = precision - base
+        pull, away = base @ (mean - centre), mean - after.mean
+        shift = total @ away + pull
+        last, rest = None, None
+        if noise is not None:  # the sum of squares at the new prior's mean
+            found = 2.0 * (noise.scale - noise.prior_scale) - float((mean - centre) @ pull)
+            found += 2.0 * float(pull @ away) + float(away @ (total @ away))
+            rest = prior_scale + 0.5 * max(found, 0.0)
+        relative = after.std
+        if free_last:
+            own = float(total[-1, -1]) + float(after.std[-1]) ** -2.0
+            share = total[:-1, -1] / own
+            last = own, float(shift[-1]), share
+            if rest is not None:
+                rest = max(rest - 0.5 * float(shift[-1]) ** 2 / own, prior_scale)
+            total = total[:-1, :-1] - np.outer(share, total[-1, :-1])
+            shift = shift[:-1] - share * shift[-1]
+            relative = relative[:-1]
+        values, basis = np.linalg.eigh(0.5 * (total + total.T) * np.outer(relative, relative))
+        left = None if noise is None or rest is None else Noise(noise.shape, rest, prior_scale)
+        return cls(np.maximum(values, 0.0), basis, basis.T @ (relative * shift), after.mean, relative, last, left)
+
+    def log_evidence(self, width: Array) -> Array:
+        """Of each width τ, up to a constant."""
+        squared = np.square(np.atleast_1d(width))[:, None]
+        grown = 1.0 + squared * self.values
+        gain = 0.5 * np.sum(self.shift**2 * squared / grown, axis=1)
+        size = -0.5 * np.sum(np.log(grown), axis=1)
+        if self.noise is None:
+            return np.asarray(size + gain)
+        left = np.maximum(self.noise.scale - gain, self.noise.prior_scale)
+        return np.asarray(size - self.noise.shape * np.log(left))
+
+    def best_width(self, middle: float, reach: float) -> float:
+        """The width of most evidence, under ``log τ ~ N(log middle, reach²)``; the optimum, not a point of a grid.
+
+        Uphill from the middle, where there are several summits: nearly collinear features may have another one at
+        enormous weights that cancel each other, which no fresh row has use for.
+        """
+
+        def score(log_width: Array) -> Array:
+            bend = 0.5 * np.square((log_width - np.log(middle)) / reach)
+            return np.asarray(self.log_evidence(np.exp(log_width)) - bend)
+
+        grid = np.log(WIDTHS)
+        scores, place = score(grid), int(np.argmin(np.abs(grid - np.log(middle))))
+        while (step := int(np.argmax(scores[max(place - 1, 0) : place + 2])) - min(place, 1)) != 0:
+            place += step
+        around = grid[max(place - 1, 0)], grid[min(place + 1, grid.size - 1)]
+        found = minimize_scalar(
+            lambda each: -float(score(np.array([each]))[0]), bounds=around, method="bounded", options={"xatol": 1e-9}
+        )
+        return float(np.exp(found.x))
+
+    def belief(self, width: float) -> tuple[DenseGaussian, float | None]:
+        """The sites under the prior of that width; and the scale of the noise, where that is unknown."""
+        squared = width**2
+        grown = 1.0 + squared * self.values
+        step = self.relative * (self.basis @ (self.shift * squared / grown))
+        factor = self.relative[:, None] * self.basis * (width / np.sqrt(grown))
+        gain = 0.5 * float(np.sum(self.shift**2 * squared / grown))
+        scale = None if self.noise is None else max(self.noise.scale - gain, self.noise.prior_scale)
+        if self.last is None:
+            return DenseGaussian.from_factor(self.anchor + step, factor), scale
+        own, shift, share = self.last
+        whole = np.zeros((step.size + 1, step.size + 1))
+        whole[:-1, :-1], whole[-1, :-1], whole[-1, -1] = factor, -share @ factor, own**-0.5
+        mean = self.anchor + np.append(step, shift / own - float(share @ step))
+        return DenseGaussian.from_factor(mean, whole), scale
+
+    def prior(self, width: float, last_std: float) -> Independent:
+        """The prior of that width itself."""
+        std = self.relative * width
+        return Independent(self.anchor, std if self.last is None else np.append(std, last_std))

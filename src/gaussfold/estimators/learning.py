@@ -1,0 +1,370 @@
+"""The way of rows into the beliefs: in pieces between which scales and prior are looked at, in `fit` until all settles.
+
+Pieces end at counts of learned rows that depend on the stream alone (`coordinates.Ways`), so however it is cut into
+calls, the same rows meet the same coordinates.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from gaussfold.beliefs.bank.belief import Bank
+from gaussfold.beliefs.dense.belief import DenseGaussian
+from gaussfold.dynamics import Dynamics, Forgetting, RandomWalk
+from gaussfold.estimators import settings
+from gaussfold.estimators.coordinates import Coordinates, Ways, members, with_members
+from gaussfold.estimators.folded import Folded, FoldOptions, learned_rows
+from gaussfold.estimators.noise import NoiseBelief
+from gaussfold.estimators.noise_bank import NoiseBank
+from gaussfold.estimators.pace import OwnPace
+from gaussfold.estimators.priors import AnyBelief
+from gaussfold.estimators.readout import Readout
+from gaussfold.folding import FoldResult, fold
+from gaussfold.likelihoods import Gaussian
+from gaussfold.lookback import Lookback
+from gaussfold.protocols import Likelihood
+from gaussfold.rows import AnyRows, Block, Rows, dense_rows
+from gaussfold.sweeping import sweep
+from gaussfold.trace import RowError, Trace
+from gaussfold.types import Array
+
+SLICE = 4096
+"""Rows that are standardised at a time."""
+SETTLED = 1e-10
+"""Nats by which a belief may still move, from one visit of all rows to the next, when `fit` stops."""
+MOST_VISITS = 300
+
+
+class Call(NamedTuple):
+    """The rows of one call, checked."""
+
+    X: AnyRows
+    targets: list[Array]
+    weight: Array | None
+    learned: np.ndarray
+    """Which rows have a label and count."""
+
+    @classmethod
+    def of(cls, X: AnyRows, targets: list[Array], weight: Array | None) -> Call:
+        """All rows."""
+        return cls(X, targets, weight, learned_rows(targets, weight))
+
+    def part(self, rows: slice | np.ndarray) -> Call:
+        """Some of the rows, by a slice, a mask or their places."""
+        weight = None if self.weight is None else self.weight[rows]
+        return Call(self.X[rows], [target[rows] for target in self.targets], weight, self.learned[rows])
+
+    def check_labels(self, likelihood: Likelihood) -> None:
+        """Refuse labels before any is learned; a bad one is named by its place in the call."""
+        for target in self.targets:
+            likelihood.check_labels(target)
+
+    def counts(self) -> Array:
+        """Weights of the learned rows."""
+        return np.ones(np.count_nonzero(self.learned)) if self.weight is None else self.weight[self.learned]
+
+
+class Learner(Readout):
+    """Folds checked rows into the beliefs. `StreamingEstimator` adds what a user calls."""
+
+    _likelihood: Likelihood
+    _lookbacks: list[Lookback]
+    _settings: settings.Settings
+    _ways: Ways | None
+    n_observations_: int
+
+    def _score(self, folded: Folded) -> Array:
+        """Log predictive density of each learned row before it was learned."""
+        return folded.log_predictive()
+
+    def _noise_guess(self) -> float:
+        """Of the noise's standard deviation, where that is learned."""
+        return 1.0
+
+    def _learn(self, X: AnyRows, targets: list[Array], weight: Array | None, refine: int = 0) -> None:
+        """Fold the rows in. Everything has been checked; from here on only `fold` could fail."""
+        call = Call.of(X, targets, weight)
+        beliefs = self._begun(len(targets), copied=len(targets) > 1 or (self._ways is not None and X.shape[0] > 1))
+        if call.learned.any():
+            beliefs, results = self._pass(beliefs, call)
+            if refine:  # in the coordinates of the last row: a site is about x'θ, and good for all
+                for belief, target, sites in zip(beliefs, targets, results, strict=True):
+                    options = self._options(weight)
+                    sweep(belief, self._likelihood, self._seen(X), target, sites, n_sweeps=refine, **options)
+        else:  # nothing is learned, to the last bit
+            self._likelihood.check_labels(targets[0])
+        self._beliefs = beliefs
+
+    def _learn_all(self, X: AnyRows, targets: list[Array], weight: Array | None) -> None:
+        """Learn rows that are all there is: scales of all of them, one pass in random order, then until it settles."""
+        call = Call.of(X, targets, weight)
+        call.check_labels(self._likelihood)
+        if self._settings.dynamics is None or not self._settings.ticks_per_row:  # else their order means something
+            call = call.part(settings.shuffler(self.random_state, self._rng).permutation(X.shape[0]))
+        beliefs = self._begun(len(targets), copied=False)
+        if self._ways is not None:
+            beliefs = self._start_from(beliefs, call)
+        beliefs, results = self._pass(beliefs, call, known=True)
+        if self._settings.settles and self._likelihood.record is not None and self._settings.rule.record is not None:
+            beliefs = self._settle(beliefs, call, results)
+        self._beliefs = beliefs
+
+    def _begun(self, n_beliefs: int, *, copied: bool) -> list[AnyBelief]:
+        """The beliefs to fold into: new ones, or those there are; copies, if folding may fail half way."""
+        if self._beliefs:
+            return [belief.copy() for belief in self._beliefs] if copied else list(self._beliefs)
+        look = self._settings.second_look
+        self._lookbacks = [Lookback(look) for _ in range(n_beliefs)] if look else []
+        beliefs = [self._settings.start() for _ in range(n_beliefs)]
+        if isinstance(self._noise, NoiseBelief) and isinstance(beliefs[0], Bank):
+            self._noise = NoiseBank.start(self._noise, beliefs[0])
+        if self._ways is None:
+            return beliefs
+        self._coordinates = Coordinates.start(self._ways, self.n_features_in_, len(_dense(beliefs)))
+        return _unlearned(beliefs, self._coordinates)
+
+    def _start_from(self, beliefs: list[AnyBelief], call: Call) -> list[AnyBelief]:
+        """New beliefs in the coordinates of all rows."""
+        ways, start = self._adaptive()
+        learned = call.part(call.learned)
+        found = start.with_rows(ways, dense_rows(learned.X), learned.targets[0], learned.weight)
+        _check_finite(found, learned)
+        found = replace(found, reference=found.moved(ways))
+        found = replace(found, priors=tuple(found.prior(ways) for _ in start.priors))
+        guess = found.guess(ways, self._noise_guess())
+        self._put_noises([each.from_guess(guess, 2.0 * each.prior_shape) for each in self._noises()])
+        self._coordinates = found
+        return _unlearned(beliefs, found)
+
+    def _noises(self) -> list[NoiseBelief]:
+        """What is believed of the noise, by each member; nothing where it is known."""
+        if isinstance(self._noise, NoiseBank):
+            return list(self._noise.members)
+        return [] if self._noise is None else [self._noise]
+
+    def _put_noises(self, found: list[NoiseBelief]) -> None:
+        if found:
+            self._noise = NoiseBank(tuple(found)) if isinstance(self._noise, NoiseBank) else found[0]
+
+    def _pass(
+        self, beliefs: list[AnyBelief], call: Call, *, known: bool = False
+    ) -> tuple[list[AnyBelief], list[FoldResult]]:
+        """Fold rows in, once, and count them."""
+        if self._ways is not None:
+            return self._fold_pieces(beliefs, call, known=known)
+        results = self._fold(beliefs, self._seen(call.X), call)
+        self._count(beliefs, results, call)
+        return beliefs, results
+
+    def _fold_pieces(
+        self, beliefs: list[AnyBelief], call: Call, *, known: bool
+    ) -> tuple[list[AnyBelief], list[FoldResult]]:
+        """Fold rows in, looking at scales and prior where that is due; ``known``: the scales are those of all rows."""
+        (ways, _), base, n = self._adaptive(), self.n_observations_, call.learned.size
+        places = np.append(np.flatnonzero(call.learned), n)
+        if n > 1:
+            call.check_labels(self._likelihood)
+        pieces: list[list[FoldResult]] = []
+        start, done, far = 0, 0, False
+        while done < places.size - 1:
+            looked = far or ways.due(base + done + 1)
+            if looked:
+                row = int(places[done])
+                beliefs = self._look(beliefs, None if known else call.part(slice(row, row + 1)), row)
+            first, end = done + looked, min(places.size - 1, ways.next_due(base + done + 2) - base - 1, done + SLICE)
+            design = self._adaptive()[1].design(dense_rows(call.X[start : places[end]]), intercept=ways.intercept)
+            surprise = None if known else self._surprise(design, places[first:end] - start, base + first)
+            far, end = surprise is not None, end if surprise is None else first + surprise
+            piece = call.part(slice(start, stop := int(places[end])))
+            if stop > start:
+                pieces.append(self._fold_piece(beliefs, Block(design.array[: stop - start]), piece, start))
+                if not known:
+                    self._remember(piece, looked=looked)
+            start, done = stop, end
+        return beliefs, _joined(pieces)
+
+    def _surprise(self, design: Block, rows: np.ndarray, count: int) -> int | None:
+        """Which of some rows that are to be learned is the first that lies far outside, if scales are learned."""
+        ways, coordinates = self._adaptive()
+        if not ways.scale:
+            return None
+        array = design.array if len(rows) == len(design.array) else design.array[rows]
+        return coordinates.surprised(array, count)
+
+    def _fold_piece(self, beliefs: list[AnyBelief], design: Block, piece: Call, start: int) -> list[FoldResult]:
+        """Fold and count rows that begin at row ``start`` of the call."""
+        try:
+            results = self._fold(beliefs, design, piece)
+        except RowError as error:
+            raise RowError(error.row + start) from error
+        self._count(beliefs, results, piece)
+        return results
+
+    def _remember(self, piece: Call, *, looked: bool) -> None:
+        """Moments of rows just learned, the first one's features apart if they have been looked at before."""
+        ways, coordinates = self._adaptive()
+        learned = piece if piece.learned.all() else piece.part(piece.learned)
+        coordinates = coordinates.with_rows(ways, dense_rows(learned.X), learned.targets[0], learned.weight, looked)
+        _check_finite(coordinates, learned)
+        if self._settings.dynamics is not None and self._settings.ticks_per_row:
+            coordinates = coordinates.aged(self._steps(self._beliefs), learned.learned.size)
+        self._coordinates = coordinates
+
+    def _steps(self, beliefs: Sequence[AnyBelief]) -> list[Array | float]:
+        """What a tick adds to the variances of each Gaussian."""
+        moves: list[Dynamics | None] = []
+        for belief in beliefs:
+            own = self._settings.dynamics
+            moves += belief.dynamics if isinstance(belief, Bank) else [None if isinstance(own, OwnPace) else own]
+        dim = beliefs[0].dim
+        return [move.variance(dim) if isinstance(move, RandomWalk) else 0.0 for move in moves]
+
+    def _look(self, beliefs: list[AnyBelief], row: Call | None, place: int = 0) -> list[AnyBelief]:
+        """New coordinates and prior, with the features of the row that comes next, which has this place in the call."""
+        ways, coordinates = self._adaptive()
+        if row is not None:
+            features = coordinates.features.add(dense_rows(row.X), row.weight)
+            if not features.finite:
+                raise RowError(place)
+            coordinates = replace(coordinates, features=features)
+        if self.n_observations_ == 0:  # nothing to take over; a difference of two priors would be rounding
+            reference = coordinates.moved(ways)
+            self._coordinates = replace(coordinates, reference=reference)
+            return _unlearned(beliefs, self._coordinates)
+        after, found, noises, back = coordinates.exchanged(
+            ways, _dense(beliefs), self._noises(), _leaders(beliefs), self._noise_guess()
+        )
+        self._put_noises(noises)
+        self._lookbacks = [memory.seen_from(back) for memory in self._lookbacks]
+        self._coordinates = after
+        return _put_back(beliefs, found, after)
+
+    def _settle(self, beliefs: list[AnyBelief], call: Call, results: list[FoldResult]) -> list[AnyBelief]:
+        """Visit all rows again, and choose the prior again, until neither moves: the batch optimum."""
+        design, options = self._seen(call.X), self._options(call.weight)
+        linear, moved = isinstance(self._likelihood, Gaussian), np.inf  # whose sites are right at once
+        for _ in range(1 if linear else MOST_VISITS):
+            before = [belief.copy() for belief in _dense(beliefs)]
+            if not linear:
+                results = [
+                    sweep(belief, self._likelihood, design, target, sites, tolerance=0.0, **options)
+                    for belief, target, sites in zip(beliefs, call.targets, results, strict=True)
+                ]
+            if self._ways is not None:
+                beliefs = self._look(beliefs, None)
+            moved = max(new.kl(old) for new, old in zip(_dense(beliefs), before, strict=True))
+            if moved <= SETTLED:
+                break
+        else:
+            if not linear:
+                msg = (
+                    f"fit has not settled: after {MOST_VISITS} visits of all rows the posterior still moves by "
+                    f"{moved:.1e} nats; it is a posterior of one pass and more, or give refine=0 for one pass"
+                )
+                warnings.warn(msg, ConvergenceWarning, stacklevel=4)
+        return beliefs
+
+    def _count(self, beliefs: list[AnyBelief], results: list[FoldResult], call: Call) -> None:
+        """Add what was predicted and learned to the counters."""
+        self._beliefs = beliefs  # which a score may weigh
+        counts = call.counts()
+        score = self._score(Folded(results, call.targets, call.learned, counts))
+        self._loss = (self._loss[0] - float(counts @ score), self._loss[1] + float(counts.sum()))
+        self.n_observations_ += len(counts)
+
+    def _options(self, weight: Array | None) -> FoldOptions:
+        now = self._settings
+        return FoldOptions(rule=now.rule, at=now.at, sample_weight=weight, block_size=now.block_size)
+
+    def _fold(self, beliefs: list[AnyBelief], design: Rows | Block, call: Call) -> list[FoldResult]:
+        """Fold the rows into every belief; what was known of each row before it was learned."""
+        heads, options = list(zip(beliefs, call.targets, strict=True)), self._options(call.weight)
+        if self._lookbacks:
+            memories = [memory.copy() for memory in self._lookbacks]
+            results = [
+                memory.fold(belief, self._likelihood, design, target, **options)
+                for memory, (belief, target) in zip(memories, heads, strict=True)
+            ]
+            self._lookbacks = memories
+            return results
+        return [
+            fold(belief, self._likelihood, design, target, dynamics=self._dynamics(i), **options)
+            for i, (belief, target) in enumerate(heads)
+        ]
+
+    def _dynamics(self, i: int, *, per_row: bool = True) -> Dynamics | None:
+        """How belief ``i`` ages, towards the prior that it has now."""
+        dynamics = self._settings.fold_dynamics if per_row else self._settings.dynamics
+        if isinstance(dynamics, OwnPace) or dynamics is None:
+            return None
+        if self._coordinates is not None and isinstance(dynamics, Forgetting):
+            return Forgetting(dynamics.factor, self._coordinates.priors[i].belief())
+        return dynamics
+
+    def _priors(self) -> list[AnyBelief]:
+        """What each belief would be without data, in its coordinates."""
+        if self._coordinates is None:
+            return [self._settings.prior.belief() for _ in self._beliefs]
+        return [prior.belief() for prior in self._coordinates.priors]
+
+    def _adaptive(self) -> tuple[Ways, Coordinates]:
+        """How scales and prior are learned, and what they are now; only asked where they are."""
+        if self._ways is None or self._coordinates is None:
+            msg = "this model has no scales of its own"
+            raise RuntimeError(msg)
+        return self._ways, self._coordinates
+
+
+def _check_finite(coordinates: Coordinates, learned: Call) -> None:
+    """Refuse rows, or labels, whose squares are no numbers: they have no scale."""
+    if coordinates.features.finite and coordinates.target.finite:
+        return
+    row = int(np.argmax(np.abs(dense_rows(learned.X)).max(axis=1)))
+    what = "X" if not coordinates.features.finite else "y"
+    msg = f"{what}: too large to square, row {row} of those to be learned among others; scale it, or drop the row"
+    raise ValueError(msg)
+
+
+def _joined(pieces: Sequence[list[FoldResult]]) -> list[FoldResult]:
+    """Traces of all rows, one for each belief, from those of pieces."""
+    if len(pieces) == 1:
+        return pieces[0]
+    columns = [zip(*traces, strict=True) for traces in zip(*pieces, strict=True)]
+    return [Trace(*(np.concatenate(column) for column in each)) for each in columns]
+
+
+def _dense(beliefs: Sequence[AnyBelief]) -> list[DenseGaussian]:
+    """The Gaussians of all beliefs, one after the other."""
+    return [each for belief in beliefs for each in members(belief) if isinstance(each, DenseGaussian)]
+
+
+def _leaders(beliefs: Sequence[AnyBelief]) -> list[int]:
+    """For each of these Gaussians the place of the one that speaks for its belief: in a bank, what counts most."""
+    leaders: list[int] = []
+    for belief in beliefs:
+        best = int(np.argmax(belief.weights)) if isinstance(belief, Bank) else 0
+        leaders += [len(leaders) + best] * len(members(belief))
+    return leaders
+
+
+def _unlearned(beliefs: Sequence[AnyBelief], coordinates: Coordinates) -> list[AnyBelief]:
+    """Beliefs that know their priors only."""
+    return _put_back(beliefs, [prior.belief() for prior in coordinates.priors], coordinates)
+
+
+def _put_back(
+    beliefs: Sequence[AnyBelief], found: Sequence[DenseGaussian], coordinates: Coordinates
+) -> list[AnyBelief]:
+    """Beliefs of other Gaussians, given one after the other."""
+    parts, start = [], 0
+    for belief in beliefs:
+        stop = start + len(members(belief))
+        parts.append(with_members(belief, found[start:stop], coordinates.priors[start:stop]))
+        start = stop
+    return parts
