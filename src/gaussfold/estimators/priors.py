@@ -102,8 +102,8 @@ def factors(rank: int | None, dim: int) -> int:
 
 
 def lowrank_block(rank: int, block_size: int | None) -> int:
-    """Rows per projection: as asked, or a quarter of the factors: one that drops as many as it keeps loses more."""
-    return min(LARGEST_BLOCK, max(1, rank // 4)) if block_size is None else block_size
+    """Rows per projection: as asked, or as many as there are factors: waiting rows at most double the memory."""
+    return min(LARGEST_BLOCK, rank) if block_size is None else block_size
 
 
 def restore_belief(state: dict[str, np.ndarray]) -> AnyBelief:

@@ -29,7 +29,7 @@ import numpy as np
 from scipy.linalg import eigh, svd
 
 from gaussfold.engine.lowrank.products import add_product, add_squares, gram, mix, mix_rows, reach
-from gaussfold.engine.lowrank.row import AS_THEY_ARE, RowCut, fold_row, turn_rows
+from gaussfold.engine.lowrank.row import AS_THEY_ARE, Rescaled, RowCut, fold_row, turn_rows
 from gaussfold.factors.recursive_em import Seen, em_loop, project_em, tile_gram, tiles
 from gaussfold.rows import Matrix
 from gaussfold.types import Array
@@ -38,6 +38,9 @@ FEW = 16
 """Up to this many factors, reading them costs more than the arithmetic: passes are fused."""
 PATIENCE = 8
 """Rows that go by at least, one at a time, before kept directions are corrected for noise."""
+
+AS_IT_IS = Rescaled(np.empty(0), 1.0)
+"""The diagonal is not rescaled."""
 
 
 class Sight(NamedTuple):
@@ -151,7 +154,7 @@ def project_row(
     small = np.block([[G, side[:, None]], [side[None], np.array([[precision * sight.inner]])]])
     v = weakest(small, 1)[1][:, 0]
     fresh = np.empty_like(G)
-    kept = fold_row(W, psi, mean, x, sight.explained, gain, row_cut(v, root), AS_THEY_ARE, fresh)
+    kept = fold_row(W, psi, mean, x, sight.explained, gain, row_cut(v, root), AS_THEY_ARE, AS_IT_IS, fresh)
     return _settle(W, psi, fresh, 1.0 - kept, 1, due, max(len(G), PATIENCE))
 
 

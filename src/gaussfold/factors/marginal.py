@@ -25,8 +25,8 @@ import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
 
 from gaussfold.engine.lowrank.products import gram, mix
-from gaussfold.engine.lowrank.row import KeptVariance, fold_row
-from gaussfold.factors.eigen import Sight, cut_weakest, row_cut, small_gram, turn_back, weakest
+from gaussfold.engine.lowrank.row import KeptVariance, Rescaled, RowCut, fold_row
+from gaussfold.factors.eigen import AS_IT_IS, Sight, cut_weakest, row_cut, small_gram, turn_back, weakest
 from gaussfold.factors.recursive_em import Seen, tiles
 from gaussfold.rows import Matrix, is_sparse
 from gaussfold.types import Array
@@ -59,47 +59,77 @@ def project_marginal(
 ) -> Array:
     """As :func:`gaussfold.factors.recursive_em.project_em`, with every marginal variance kept."""
     if not (weight < 0.0).any():
-        left = _directions(W, psi, G, X, weight, alpha, seen)
+        keep_variances(W, psi, G, X, weight, inner_loops, seen, alpha)
     elif len(G) < psi.size:
-        left = _signed_directions(W, psi, G, X, weight, alpha, seen)
+        _keep(W, psi, _signed_directions(W, psi, G, X, weight, alpha, seen), inner_loops)
     else:
         return _signed_exactly(W, psi, X, weight, alpha)
+    return gram(W, psi)
+
+
+def keep_variances(
+    W: Array,
+    psi: Array,
+    G: Array,
+    X: Matrix,
+    weight: Array,
+    inner_loops: int = 1,
+    seen: Seen | None = None,
+    alpha: float = 1.0,
+) -> Array:
+    """The projection where no weight is negative, in place; returns the strengths of what was dropped."""
+    cut = cut_weakest(W, psi, G, X, weight, alpha, seen)
+    shares = 1.0 / (1.0 + cut.strength)
+    lost = _squares(cut.dropped, shares) / psi
+    turn_back(W, cut, X)
+    _keep(W, psi, Left(cut.kept_gram(), lost, float(shares.min(initial=1.0))), inner_loops)
+    return cut.strength
+
+
+def _keep(W: Array, psi: Array, left: Left, inner_loops: int) -> None:
+    """The diagonal that keeps the variances, to first order or, by further loops, to any."""
     rest = _unexplained(W, psi, left.gram)
     floor = left.least * rest
     wanted = np.maximum(rest - left.lost, floor) / psi
     psi *= (rest / np.maximum(rest - left.lost, floor)).astype(psi.dtype)
-    G = gram(W, psi)
     for _ in range(inner_loops - 1):
-        psi *= (_unexplained(W, psi, G) / (psi * wanted)).astype(psi.dtype)
-        G = gram(W, psi)
-    return G
+        psi *= (_unexplained(W, psi, gram(W, psi)) / (psi * wanted)).astype(psi.dtype)
 
 
 def project_row(
     W: Array, psi: Array, G: Array, mean: Array, x: Array, sight: Sight, precision: float, gain: float
 ) -> Array:
     """As :func:`project_marginal` for one dense row and few factors, and mean += gain·P·x, in one pass; in place."""
-    root = np.sqrt(precision)
-    side = sight.reach * root
-    small = np.block([[G, side[:, None]], [side[None], np.array([[precision * sight.inner]])]])
-    strength, vectors = weakest(small, 1)
-    cut = row_cut(vectors[:, 0], root)
-    basis = np.eye(len(small), len(G))
-    basis += np.outer(np.append(cut.dropped, (cut.dropped_x - cut.turned_x) / root), cut.back)
-    whiten, floor = _whitening(basis.T @ small @ basis)
-    kept = KeptVariance(1.0 / (1.0 + float(strength[0])), floor, whiten)
-    fresh = np.empty_like(G)
-    fold_row(W, psi, mean, x, sight.explained, gain, cut, kept, fresh)
-    return fresh
+    return RowPass.of(G, sight, precision).fold(W, psi, mean, x, sight, gain, AS_IT_IS)[0]
 
 
-def _directions(W: Array, psi: Array, G: Array, X: Matrix, weight: Array, alpha: float, seen: Seen | None) -> Left:
-    """Drop the weakest directions from W, in place."""
-    cut = cut_weakest(W, psi, G, X, weight, alpha, seen)
-    shares = 1.0 / (1.0 + cut.strength)
-    lost = _squares(cut.dropped, shares) / psi
-    turn_back(W, cut, X)
-    return Left(cut.kept_gram(), lost, float(shares.min(initial=1.0)))
+class RowPass(NamedTuple):
+    """One row's projection, found from what was seen of the row and still to be carried out."""
+
+    strength: Array
+    """Of the direction that is dropped."""
+    cut: RowCut
+    kept: KeptVariance
+
+    @classmethod
+    def of(cls, G: Array, sight: Sight, precision: float) -> RowPass:
+        """Find the weakest direction."""
+        root = np.sqrt(precision)
+        side = sight.reach * root
+        small = np.block([[G, side[:, None]], [side[None], np.array([[precision * sight.inner]])]])
+        strength, vectors = weakest(small, 1)
+        cut = row_cut(vectors[:, 0], root)
+        basis = np.eye(len(small), len(G))
+        basis += np.outer(np.append(cut.dropped, (cut.dropped_x - cut.turned_x) / root), cut.back)
+        whiten, floor = _whitening(basis.T @ small @ basis)
+        return cls(strength, cut, KeptVariance(1.0 / (1.0 + float(strength[0])), floor, whiten))
+
+    def fold(
+        self, W: Array, psi: Array, mean: Array, x: Array, sight: Sight, gain: float, rescaled: Rescaled
+    ) -> tuple[Array, float]:
+        """Carry it out, in one pass; returns W'Ψ⁻¹W, and what is left of the base (see ``fold_row``)."""
+        fresh = np.empty((W.shape[1], W.shape[1]))
+        return fresh, fold_row(W, psi, mean, x, sight.explained, gain, self.cut, self.kept, rescaled, fresh)
 
 
 def _signed_directions(

@@ -33,8 +33,13 @@ class Projection(Protocol):
         ...
 
 
-PROJECTIONS: dict[str, Projection] = {"eigen": project_eigen, "em": project_em, "marginal": project_marginal}
-"""In this order in model files."""
+PROJECTIONS: dict[str, Projection] = {
+    "eigen": project_eigen,
+    "em": project_em,
+    "marginal": project_marginal,
+    "calibrated": project_marginal,
+}
+"""In this order in model files. What is calibrated needs a ledger besides, which a belief keeps: ``calibrated``."""
 OF_COVARIANCES = ("eigen", "em")
 """Those that make sense for a covariance, too: keeping variances of the inverse is for precisions."""
 

@@ -41,12 +41,13 @@ class LowRankGaussian:
     psi
         Diagonal of the precision, shape (d,), all > 0.
     projection
-        "marginal" drops the weakest directions and keeps the variance of every parameter, so that error bars can be
-        believed. "eigen" drops the same and keeps the precision's diagonal; "em" is lrvga Alg. 1, which cannot start
-        from W = 0 (a stationary point). Both are too sure of what the factors cannot hold.
+        "calibrated" drops the weakest directions, keeps the variance of every parameter and learns the scale of what
+        it keeps from how far later rows deviate from their predictions, so that error bars can be believed.
+        "marginal" is the same without that scale. "eigen" keeps the precision's diagonal instead; "em" is lrvga Alg.
+        1, which cannot start from W = 0 (a stationary point). Both are too sure of what the factors cannot hold.
     inner_loops
-        Steps of a projection, 1 to 3 are sensible; the second and later are steps of EM ("marginal": they bring
-        the variances closer to those before the projection).
+        Steps of a projection, 1 to 3 are sensible; the second and later are steps of EM ("marginal",
+        "calibrated": they bring the variances closer to those before the projection).
     gain
         "exact": condition, then project. "projected": the mean moves with the projected precision, lrvga (24),
         which diverges with flat priors; for reproduction only, block_size=1.
@@ -70,7 +71,7 @@ class LowRankGaussian:
         W: ArrayLike,
         psi: ArrayLike,
         *,
-        projection: str = "marginal",
+        projection: str = options.CALIBRATED,
         inner_loops: int = 1,
         gain: str = "exact",
         block_size: int = 1,

@@ -26,7 +26,9 @@ def absorb_site(state: State, X: Array, precision: float, shift: float) -> None:
         raise ValueError(msg)
     trace = Trace.empty(1)
     trace.site_precision[0], trace.site_shift[0] = precision, shift
-    condition(state, rows, view, np.asarray(rows @ state.mean, dtype=np.float64), trace)
+    offset = np.asarray(rows @ state.mean, dtype=np.float64)
+    trace.mean[:], trace.variance[:] = offset, view.covariance[0, 0]
+    condition(state, rows, view, offset, trace)
     if precision < 0.0:
         state.flush()
         state.project(rows, np.array([precision]))
@@ -50,6 +52,10 @@ def relax(state: State, factor: float, prior_mean: Array, prior: Precision) -> N
     state.W *= state.W.dtype.type(math.sqrt(factor))
     state.psi *= state.psi.dtype.type(factor)
     state.psi += (1.0 - factor) * prior.psi
+    if state.ledger is not None:
+        state.ledger.base *= state.psi.dtype.type(factor)
+        state.ledger.base += (1.0 - factor) * prior.psi
+        state.ledger.forget(factor, state.psi)
     state.gram = gram(state.W, state.psi)
     state.view = None
     factors = np.ascontiguousarray(prior.W.T, dtype=state.W.dtype)
@@ -75,6 +81,9 @@ def diffuse(state: State, variance: Array) -> None:
     mixing = (half @ turn / np.sqrt(spread)).astype(state.W.dtype)
     state.W = (state.W * ratio[:, None]) @ mixing
     state.psi = fresh
+    if state.ledger is not None:
+        state.ledger.base /= 1.0 + variance * state.ledger.base
+        state.ledger.recount(state.psi)
     state.gram = gram(state.W, state.psi)
     state.view = None
 

@@ -11,6 +11,8 @@ from gaussfold.checks import between, floating, one_of, positive_entries, whole
 from gaussfold.factors import PROJECTIONS, resolve_projection
 from gaussfold.types import Array, ArrayLike
 
+CALIBRATED = "calibrated"
+"""The projection whose error bars are held against the data."""
 GAINS = ("exact", "projected")
 MOST_LOOPS = 10_000
 """More steps of a projection than anybody needs: 1 to 3 are sensible."""
@@ -21,7 +23,7 @@ START_SHARE = 1e-8
 class Options(NamedTuple):
     """How a low-rank belief keeps its form."""
 
-    projection: str = "marginal"
+    projection: str = CALIBRATED
     inner_loops: int = 1
     gain: str = "exact"
     block_size: int = 1
@@ -90,7 +92,7 @@ def check_start(projection: str, W: Array) -> None:
     if projection == "em" and not W.any():
         msg = (
             "W: all zero, where projection='em' stays for ever; give it random columns, as isotropic() does with "
-            "epsilon > 0, or take projection='marginal'"
+            "epsilon > 0, or take another projection"
         )
         raise ValueError(msg)
 

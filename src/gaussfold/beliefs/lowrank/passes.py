@@ -22,7 +22,7 @@ from gaussfold.beliefs.visits import Visits
 from gaussfold.engine.lowrank.products import mix_rows
 from gaussfold.engine.lowrank.row import check_row, look_row
 from gaussfold.engine.programs import log_concave
-from gaussfold.factors import eigen, marginal
+from gaussfold.factors import calibrated, eigen, marginal
 from gaussfold.factors.eigen import FEW, Sight
 from gaussfold.factors.recursive_em import Seen
 from gaussfold.factors.woodbury import View
@@ -35,7 +35,7 @@ SEGMENT = 128
 SURE = 1e-3
 """One row: above this share of x'Ψ⁻¹x, x'Px is a difference that has lost three digits at most."""
 
-FUSED = ("eigen", "marginal")
+FUSED = ("eigen", "marginal", "calibrated")
 """Projections that take one dense row in a pass of their own."""
 
 Visit: TypeAlias = Callable[[State, Visits], int]
@@ -141,13 +141,19 @@ def _one_row(state: State, visits: Visits) -> int:
     if not np.isfinite(gain):
         raise RowError(visits.first)
     sight = Sight(reach, inner, explained)
+    if state.ledger is not None:
+        state.ledger.observe(trace)
     state.gram = _project_row(state, x, sight, site, gain)
     state.view = None
     return 1
 
 
 def _project_row(state: State, x: Array, sight: Sight, site: float, gain: float) -> Array:
-    """Both projections that have a fused pass, by name."""
+    """The projections that have a fused pass."""
+    if state.ledger is not None:
+        return calibrated.project_row(
+            state.W, state.psi, state.gram, state.mean, x, sight, site, gain, state.ledger
+        )
     if state.options.projection == "eigen":
         return eigen.project_row(state.W, state.psi, state.gram, state.mean, x, sight, site, gain, state.due)
     return marginal.project_row(state.W, state.psi, state.gram, state.mean, x, sight, site, gain)
@@ -189,6 +195,8 @@ def condition(state: State, X: Matrix, view: View, offset: Array, trace: Trace) 
     if not np.isfinite(step).all():
         raise RowError(0)
     state.mean += step
+    if state.ledger is not None:
+        state.ledger.observe(trace)
 
 
 def _root(K: Array) -> Array:

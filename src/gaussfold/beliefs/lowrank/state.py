@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from gaussfold.beliefs.lowrank.options import Options
+from gaussfold.beliefs.lowrank.options import CALIBRATED, Options
 from gaussfold.engine.lowrank.products import gram
-from gaussfold.factors import resolve_projection
+from gaussfold.factors import calibrated, resolve_projection
+from gaussfold.factors.calibrated import Ledger
 from gaussfold.factors.recursive_em import Seen
 from gaussfold.factors.woodbury import Precision
 from gaussfold.rows import Matrix, is_sparse
@@ -28,6 +29,8 @@ class State:
     """W'Ψ⁻¹W."""
     due: Array
     """What the projection leaves for later: see ``factors.eigen``."""
+    ledger: Ledger | None = None
+    """How true the error bars were: of a calibrated belief."""
     rows: Matrix | None = None
     """Rows that wait, times the root of their site precision."""
     view: Precision | None = None
@@ -36,7 +39,8 @@ class State:
     @classmethod
     def start(cls, options: Options, mean: Array, W: Array, psi: Array) -> State:
         """Nothing waits."""
-        return cls(options, mean, W, psi, gram(W, psi), np.zeros(2))
+        ledger = Ledger.start(psi) if options.projection == CALIBRATED else None
+        return cls(options, mean, W, psi, gram(W, psi), np.zeros(2), ledger)
 
     @property
     def rank(self) -> int:
@@ -62,7 +66,8 @@ class State:
     def copy(self) -> State:
         """The same numbers in memory of their own."""
         mean, W, psi, gram, due = (array.copy() for array in (self.mean, self.W, self.psi, self.gram, self.due))
-        return State(self.options, mean, W, psi, gram, due, None if self.rows is None else self.rows.copy())
+        ledger, rows = (None if part is None else part.copy() for part in (self.ledger, self.rows))
+        return State(self.options, mean, W, psi, gram, due, ledger, rows)
 
     def wait(self, X: Matrix, root: Array) -> None:
         """Append rows, scaled, to those that wait."""
@@ -84,6 +89,10 @@ class State:
     def project(self, X: Matrix, sites: Array, seen: Seen | None = None) -> None:
         """Project the precision with X'diag(sites)X added."""
         self.view = None
+        if self.ledger is not None:
+            loops = self.options.inner_loops
+            self.gram = calibrated.project(self.W, self.psi, self.gram, X, sites, loops, seen, self.ledger)
+            return
         self.gram = resolve_projection(self.options.projection)(
             self.W, self.psi, self.gram, X, sites, 1.0, self.options.inner_loops, seen, self.due
         )

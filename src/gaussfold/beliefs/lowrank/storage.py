@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from gaussfold.beliefs.lowrank.options import check_rank, decode, encode
+from gaussfold.beliefs.lowrank.options import CALIBRATED, check_rank, decode, encode
 from gaussfold.beliefs.lowrank.state import State
+from gaussfold.factors.calibrated import Account, Ledger
 from gaussfold.rows import is_sparse
 from gaussfold.schema import Part, check, refuse, together
 
@@ -20,6 +21,8 @@ PARTS = (
     Part("rows", ("waiting", "d"), optional=True),
 )
 """What a model file holds of it."""
+LEDGER = (Part("base", ("d",), positive=True), Part("ledger", (6,), "double"))
+"""What a calibrated belief keeps besides."""
 SPARSE_ROWS = (
     Part("rows_data", ("entries",), "stored"),
     Part("rows_indices", ("entries",), "whole", low=0, high="d"),
@@ -31,6 +34,8 @@ SPARSE_ROWS = (
 def to_arrays(state: State) -> dict[str, np.ndarray]:
     """Copies that hold everything, rows that wait included."""
     arrays = {"mean": state.mean, "W": state.W, "psi": state.psi, "gram": state.gram, "due": state.due}
+    if state.ledger is not None:
+        arrays |= {"base": state.ledger.base, "ledger": state.ledger.numbers}
     rows = state.rows
     if is_sparse(rows):
         arrays |= {"rows_data": rows.data, "rows_indices": rows.indices, "rows_indptr": rows.indptr}
@@ -46,7 +51,7 @@ def from_arrays(arrays: dict[str, np.ndarray]) -> State:
     if together(arrays, [part.name for part in SPARSE_ROWS]):
         check(arrays, SPARSE_ROWS, sizes)
     mean, W, psi, gram, due = (arrays[name].copy() for name in ("mean", "W", "psi", "gram", "due"))
-    state = State(decode(arrays["options"]), mean, W, psi, gram, due)
+    state = State(decode(arrays["options"]), mean, W, psi, gram, due, _ledger(arrays, sizes))
     if "rows" in arrays:
         state.rows = arrays["rows"].copy()
     if "rows_data" in arrays:
@@ -55,3 +60,19 @@ def from_arrays(arrays: dict[str, np.ndarray]) -> State:
     if state.pending >= state.options.block_size:
         refuse("options", f"{state.pending} rows wait", f"fewer than a block of {state.options.block_size} can")
     return state
+
+
+def _ledger(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> Ledger | None:
+    """Of a calibrated belief, which cannot go on without."""
+    expected = decode(arrays["options"]).projection == CALIBRATED
+    if together(arrays, [part.name for part in LEDGER]) != expected:
+        msg = f"base, ledger: a belief with projection='{CALIBRATED}' has both, another has none"
+        raise ValueError(msg)
+    if not expected:
+        return None
+    check(arrays, LEDGER, sizes)
+    numbers = Account(*arrays["ledger"].tolist())
+    if min(numbers.information, numbers.uncertainty, numbers.room) < 0.0 or not 0.0 < numbers.free <= 1.0:
+        msg = f"ledger: {numbers}; information, uncertainty and room cannot be negative, free is above 0 and at most 1"
+        raise ValueError(msg)
+    return Ledger(arrays["base"].copy(), arrays["ledger"].copy())

@@ -20,6 +20,9 @@ from gaussfold.types import Program
 TILE_BYTES = 1 << 19
 """Tiles of this size stay in the second cache while they are scaled and multiplied."""
 
+MOST_SURPRISED = 10.0
+"""The largest squared deviation that counts as evidence on a scale."""
+
 
 def tile_rows(W: np.ndarray) -> int:
     """Rows per tile."""
@@ -88,3 +91,26 @@ def gradient_and_curvature(
 ) -> tuple[float, float]:
     """The rule's raw (J, H) looking from N(m, v), for ``gain="projected"``."""
     return rule_site(program.family, program.rule, y, w, m, v, m0, v0)
+
+
+@compiled
+def add_evidence(
+    site_precision: np.ndarray, site_shift: np.ndarray, mean: np.ndarray, variance: np.ndarray, evidence: np.ndarray
+) -> None:
+    """Add what rows say about the scale of a belief's variances to ``evidence``: score and information.
+
+    A site λ, shift is an observation shift/λ with noise 1/λ of a latent N(mean, variance): with h = λv/(1 + λv), the
+    part of the observation's variance that the belief predicts, and z² its squared deviation in units of that
+    variance, the log evidence has the slope ½h(z² - 1) in the log of the belief's scale, and the information ½h².
+    Both are weighted by 1 - h: where the noise is nothing the gain is one at any scale. z² is bounded: one outlier
+    says no more about the scale than its neighbours.
+    """
+    for i in range(site_precision.size):
+        precision = site_precision[i]
+        if precision > 0.0:
+            total = 1.0 + precision * variance[i]
+            share = precision * variance[i] / total
+            away = site_shift[i] - precision * mean[i]
+            square = min(away * away / (precision * total), MOST_SURPRISED)
+            evidence[0] += 0.5 * (1.0 - share) * share * (square - 1.0)
+            evidence[1] += 0.5 * (1.0 - share) * share * share

@@ -45,6 +45,15 @@ AS_THEY_ARE = KeptVariance(0.0, 0.0, np.empty((0, 0)))
 """Squares go to the diagonal as they are: the eigen-projection."""
 
 
+class Rescaled(NamedTuple):
+    """What a row's projection does to the diagonal above its base, ``factors.calibrated``."""
+
+    base: np.ndarray
+    """Ψ before any data; empty where the projection keeps none."""
+    factor: float
+    """What is above the base is multiplied by this."""
+
+
 @compiled_reduction
 def look_row(W: np.ndarray, psi: np.ndarray, mean: np.ndarray, x: np.ndarray, reach: np.ndarray) -> tuple[float, float]:
     """``reach`` becomes W'Ψ⁻¹x; returns x'Ψ⁻¹x and x'mean."""
@@ -101,9 +110,12 @@ def fold_row(
     gain: float,
     cut: RowCut,
     kept_variance: KeptVariance,
+    rescaled: Rescaled,
     gram: np.ndarray,
 ) -> float:
     """The projection of one row and the mean's step, in place; returns the mean of Ψ before over Ψ after.
+
+    With a base, Ψ above it is ``rescaled``, and the mean of the base over Ψ after is returned instead.
 
     mean += gain Ψ⁻¹(x - Wc), D = W·dropped + x·dropped_x, W += (D - x·turned_x)·back', Ψ += D² (or, with a
     ``kept_variance``, so that the marginal variances are kept: ``factors.marginal``), and ``gram`` becomes W'Ψ⁻¹W of
@@ -145,13 +157,21 @@ def fold_row(
                 W[start + i, k] = column[i]
         if kept_variance.weight > 0.0:
             _keep_variance(columns, psi, start, n, kept_variance, share, squares)
+        for i in range(n):
+            drop[i] = psi[start + i]
+        for i in range(n):
+            squares[i] += drop[i]
+        if rescaled.base.size:
+            for i in range(n):
+                drop[i] = rescaled.base[start + i]
+            for i in range(n):
+                squares[i] = drop[i] + rescaled.factor * (squares[i] - drop[i])
         strip_kept = 0.0
         for i in range(n):
-            before = np.float64(psi[start + i])
-            after = before + squares[i]
-            inverse[i] = 1.0 / after
-            psi[start + i] = after
-            strip_kept += before * inverse[i]
+            inverse[i] = 1.0 / squares[i]
+            strip_kept += drop[i] * inverse[i]
+        for i in range(n):
+            psi[start + i] = squares[i]
         kept += strip_kept
         _add_gram(columns, inverse, n, gram)
     return float(kept / d)
