@@ -133,14 +133,14 @@ def test_degenerate_rows_are_harmless():
         exact = gf.DenseGaussian.isotropic(10, 3.0)
         gf.fold(exact, LIKELIHOODS["gaussian"], X, y)
         for block in (1, 8):
-            for projection in ("eigen", "em", "marginal"):
+            for projection in ("eigen", "em", "marginal", "calibrated"):
                 one = gf.LowRankGaussian.isotropic(10, 4, 3.0, projection=projection, block_size=block)
                 gf.fold(one, LIKELIHOODS["gaussian"], X, y)
                 assert np.isfinite(one.mean).all()
                 assert (one.psi > 0).all()
                 assert (one.variance() > 0).all()
                 if projection != "em":  # rank 4 of 10, and the default must not be far off
-                    assert one.kl(exact) < {"eigen": 12.0, "marginal": 16.0}[projection]
+                    assert one.kl(exact) < {"eigen": 12.0, "marginal": 16.0, "calibrated": 16.0}[projection]
 
 
 def test_zero_weight_and_missing_labels_change_nothing():

@@ -50,7 +50,7 @@ def test_folding_a_row_is_the_eigen_projection(d, p, weaken, dtype, tolerance):
     np.testing.assert_allclose(G, gram(W, psi), rtol=10 * tolerance, atol=10 * tolerance)
 
 
-@pytest.mark.parametrize("projection", ["eigen", "marginal"])
+@pytest.mark.parametrize("projection", ["eigen", "marginal", "calibrated"])
 @pytest.mark.parametrize("p", [1, 3, 16])
 def test_many_rows_fused_or_not(p, projection, monkeypatch):
     """The same stream through the fused passes and through the general ones, a well known direction included."""

@@ -37,13 +37,13 @@ def eigen_projection(W, psi, X, weights, alpha=1.0, weaken=True):
     return kept, fresh
 
 
-def marginal_projection(W, psi, X, weights, alpha=1.0):
+def marginal_projection(W, psi, X, weights, alpha=1.0, low=None):
     """The strongest directions in the metric of the old diagonal; every variance of the d×d target, to first order.
 
     The diagonal grows by the variance that would be left without the dropped directions over what it should be.
     Returns WW' and Ψ.
     """
-    low = alpha * W @ W.T + (X.T * weights) @ X
+    low = alpha * W @ W.T + (X.T * weights) @ X if low is None else low
     kept = _strongest(low, alpha * psi, W.shape[1], 0.0)
     left = np.diag(np.linalg.inv(kept + np.diag(alpha * psi)))
     wanted = np.diag(np.linalg.inv(low + np.diag(alpha * psi)))
@@ -81,6 +81,41 @@ def linear_regression(W, psi, mean, X, y, noise_std, project, gain="exact", bloc
         used = after if gain == "exact" else W @ W.T + np.diag(psi)
         mean = mean + np.linalg.solve(used, rows.T @ (labels - rows @ mean)) / noise_std**2
     return mean, W, psi
+
+
+def calibrated_regression(W, psi, mean, X, y, noise_std, block=1, unsure=0.1):
+    """L-RVGA with variances kept and their scale learned, for a linear model, on d×d arrays; returns mean, WW' and Ψ.
+
+    The scale of what Ψ has gained is the estimate of a Kalman filter. Its observations are the squared innovations of
+    single rows, each predicted by all rows before; its steps are taken when a block is projected.
+    """
+    low, base, d = W @ W.T, psi.copy(), len(psi)
+    mean, uncertainty, scale, room = mean.copy(), 0.0, 0.0, 0.0
+    for start in range(0, len(y), block):
+        target, score, information = low + np.diag(psi), 0.0, 0.0
+        for x, label in zip(X[start : start + block], y[start : start + block], strict=True):
+            seen = np.linalg.solve(target, x)
+            variance, error = x @ seen, label - x @ mean
+            h = variance / (variance + noise_std**2)
+            slope = 0.5 * h * (1.0 - 0.9 * h)
+            score += slope * (min(error**2 / (variance + noise_std**2), 10.0) - 1.0)
+            information += slope * h
+            mean = mean + seen * error / (variance + noise_std**2)
+            target = target + np.outer(x, x) / noise_std**2
+        values = np.linalg.eigvalsh((target - np.diag(psi)) / np.sqrt(np.outer(psi, psi)))[: -W.shape[1]]
+        values = np.maximum(values, 0.0)
+        low, fresh = marginal_projection(W, psi, np.zeros((0, d)), [], 1.0, target - np.diag(psi))
+        up = -np.log(1.0 - np.sum(values / (1.0 + values)) / d)
+        more = np.log(1.0 + np.sum(values) / d) - up
+        gain = uncertainty / (1.0 + uncertainty * information)
+        free = np.mean(base / psi) * np.exp(-up)
+        step = np.log(np.clip(1.0 + gain * score, 0.1, 10.0))
+        step = np.clip(step, -room - scale, -np.log(free))
+        if free < 1.0:
+            fresh = base + (fresh - base) * max(1.0 + (np.exp(-step) - 1.0) / (1.0 - free), 0.0)
+        psi, uncertainty = fresh, gain + unsure * (up + more)
+        scale, room = scale + step, room + more
+    return mean, low, psi
 
 
 def sample_covariance_error(samples, cov):

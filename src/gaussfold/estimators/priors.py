@@ -14,6 +14,7 @@ from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
+from gaussfold.beliefs.lowrank.options import CALIBRATED
 from gaussfold.beliefs.restoring import restore_single
 from gaussfold.checks import whole
 from gaussfold.schema import equal
@@ -27,7 +28,7 @@ RULES = {"full": "vi", "lowrank": "vi", "diagonal": "newton"}
 """What ``rule=None`` means."""
 FACTORS = 10
 """Factors of a low-rank belief, unless it has fewer parameters or is told otherwise."""
-LARGEST_BLOCK = 32
+LARGEST_BLOCK = 128
 """Rows per projection of a low-rank belief at most, unless it is told otherwise."""
 
 
@@ -51,6 +52,8 @@ class Prior:
     """Factors of a low-rank belief."""
     block_size: int | None = None
     """Rows per projection of a low-rank belief."""
+    projection: str = CALIBRATED
+    """Of a low-rank belief."""
 
     def check_kind(self, beliefs: Sequence[AnyBelief], *, banks: bool) -> None:
         """Refuse beliefs, of a model file, that do not have this form; or, if so, are not banks of such."""
@@ -68,7 +71,10 @@ class Prior:
             return DenseGaussian.independent(self._means(), self._stds(self.std))
         if self.covariance == "lowrank":
             block = lowrank_block(self.rank, self.block_size)
-            return LowRankGaussian.independent(self._means(), self._stds(self.std), self.rank, block_size=block)
+            stds = self._stds(self.std)
+            return LowRankGaussian.independent(
+                self._means(), stds, self.rank, block_size=block, projection=self.projection
+            )
         return self.diagonal_belief()
 
     def independent(self) -> tuple[Array, Array]:
@@ -102,8 +108,8 @@ def factors(rank: int | None, dim: int) -> int:
 
 
 def lowrank_block(rank: int, block_size: int | None) -> int:
-    """Rows per projection: as asked, or as many as there are factors: waiting rows at most double the memory."""
-    return min(LARGEST_BLOCK, rank) if block_size is None else block_size
+    """Rows per projection: as asked, or so many that a row costs least: twice the factors, within bounds."""
+    return max(8, min(2 * rank, 32), min(rank, LARGEST_BLOCK)) if block_size is None else block_size
 
 
 def restore_belief(state: dict[str, np.ndarray]) -> AnyBelief:

@@ -9,6 +9,7 @@ import numpy as np
 from gaussfold import checks, rules
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.coupling import resolve_coupling
+from gaussfold.beliefs.lowrank.options import CALIBRATED
 from gaussfold.dynamics import Forgetting, RandomWalk
 from gaussfold.estimators import ensemble
 from gaussfold.estimators.pace import OwnPace
@@ -140,7 +141,12 @@ def _prior(model: StreamingParameters, n_features: int, block_size: int | None) 
         std = np.append(std, 1.0) if np.ndim(std) else std
     dim = n_features + int(model.fit_intercept)
     last = last if model.fit_intercept else None
-    return Prior(model.covariance, dim, mean, std, coupling, last, _rank(model, dim), block_size)
+    return Prior(model.covariance, dim, mean, std, coupling, last, _rank(model, dim), block_size, _projection(model))
+
+
+def _projection(model: StreamingParameters) -> str:
+    """Of a low-rank belief: a learned noise level has the scale of all variances, and two must not learn it."""
+    return "marginal" if model.get_params(deep=False).get("noise_std") == "learn" else CALIBRATED
 
 
 def _prior_std(model: StreamingParameters, n_features: int) -> Array | str:

@@ -1,21 +1,22 @@
 """The projection whose error bars are held against the data: marginal variances kept, their scale learned.
 
-What a projection loses is not seen in the belief that it leaves. Keeping every marginal variance (``marginal``) is right
-if what was dropped lies anywhere; if rows keep coming from few directions, unseen ones are thought to be known (errors
-too large for their bars), and with a flat prior seen ones to be unknown. Both show in the rows that come next, before
-they are learned: their deviations are too large or too small for the variances predicted.
+What a projection loses is not seen in the belief that it leaves. Keeping every marginal variance (``marginal``) is
+right if what was dropped lies anywhere. If rows keep coming from few directions, unseen ones are thought to be known:
+errors are too large for their bars. With a flat prior, seen ones are thought to be unknown. Both show in the rows that
+come next, before they are learned: they deviate too much or too little for the variances predicted.
 
 So the belief keeps a ledger. Every row adds to the score and the information of the log scale of the variances
-(``engine.lowrank.products.add_evidence``; only the row's site is looked at, so any likelihood will do). At the next
-projection the scale makes a Kalman step, ``score·U/(1 + information·U)``, with U its uncertainty, and the part of Ψ
-above its base (the prior's, which no data have touched) is multiplied so that log ψ falls by the step on average. U
-grows by what the projection cannot know: with strengths g dropped in d dimensions, the log of ψ grows on average by
+(``engine.lowrank.products.add_evidence``; only the row's site is looked at, so any likelihood will do, with a scale
+that is known). At the next projection the scale makes a Kalman step, a factor 1 + score·U/(1 + information·U) with U
+its uncertainty, and the part of Ψ above its base (the prior's, which no data have touched) is multiplied so that log ψ
+falls by the log of that factor on average. U grows by what the projection cannot know: with strengths g dropped in d
+dimensions, log ψ grows on average by
 
     up = -log(1 - Σ g/(1+g) / d)      if variances are kept,
     up + room = log(1 + Σ g / d)      if the precision's diagonal is kept (``eigen``),
 
-and U by `UNSURE` times their sum. Where nothing is dropped nothing is in doubt: the projection is exact and the ledger
-stays empty. The scale never takes Ψ below its base, nor above where ``eigen`` would have brought it (``room``).
+and U by `UNSURE` times the latter. Where nothing is dropped nothing is in doubt: the projection is exact and the
+ledger stays empty. The scale never takes Ψ below its base, nor above where ``eigen`` would have brought it (``room``).
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from gaussfold.types import Array
 
 UNSURE = 0.1
 """Variance of the log scale per unit of what a projection may have got wrong."""
-LONGEST_STEP = 1.0
-"""Of the log scale, at one projection."""
+LEAST, MOST = 0.1, 10.0
+"""Factors of the scale at one projection."""
 
 
 class Account(NamedTuple):
@@ -81,13 +82,13 @@ class Ledger:
         add_evidence(trace.site_precision, trace.site_shift, trace.mean, trace.variance, self.numbers)
 
     def move(self, strength: Array) -> float:
-        """Take the step that is due when directions of these strengths are dropped; returns Ψ's factor above its base."""
+        """Take the step that is due when directions of these strengths are dropped; returns a factor for `settle`."""
         account, dim = Account(*self.numbers.tolist()), self.base.size
         up = -math.log1p(-float((strength / (1.0 + strength)).sum()) / dim)
         room = max(math.log1p(float(strength.sum()) / dim) - up, 0.0)
         free = account.free * math.exp(-up)
         sure = account.uncertainty / (1.0 + account.information * account.uncertainty)
-        step = min(max(sure * account.score, -LONGEST_STEP), LONGEST_STEP)
+        step = math.log1p(min(max(sure * account.score, LEAST - 1.0), MOST - 1.0))
         step = min(max(step, -account.room - account.scale), -math.log(free))
         self.numbers[:] = Account(
             0.0, 0.0, sure + UNSURE * (up + room), account.scale + step, account.room + room, account.free

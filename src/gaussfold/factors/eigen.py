@@ -54,8 +54,6 @@ class Sight(NamedTuple):
 class Cut(NamedTuple):
     """The weakest directions of a target, on their way out."""
 
-    dropped: Array
-    """D' = V'[W, X√B]', K×d."""
     strength: Array
     """Their strengths g in the metric of Ψ."""
     directions: Array
@@ -68,6 +66,11 @@ class Cut(NamedTuple):
     """Q."""
     root: Array
     """√B."""
+
+    def dropped(self, W: Array, X: Matrix) -> Array:
+        """D' = V'[W, X√B]', K×d, or of some rows of W and columns of X."""
+        p = self.back.shape[1]
+        return mix(W, self.directions[:p], X, self.root[:, None] * self.directions[p:])
 
     def kept_gram(self) -> Array:
         """W'Ψ⁻¹W of the factors after :func:`turn_back`, with Ψ as it was."""
@@ -99,12 +102,12 @@ def project_eigen(
         return project_em(W, psi, G, X, weight, alpha, inner_loops, seen)
     base, base_psi = (W.copy(), psi.copy()) if inner_loops > 1 else (W, psi)
     cut = cut_weakest(W, psi, G, X, weight, alpha, seen)
-    before = psi.copy()
-    add_squares(psi, cut.dropped)
+    before, dropped = psi.copy(), cut.dropped(W, X)
+    add_squares(psi, dropped)
     before /= psi
     noise = 1.0 - float(before.mean(dtype=np.float64))
     del before
-    turn_back(W, cut, X)
+    turn_back(W, cut, dropped, X)
     count = len(cut.strength)
     patience = len(G) if count > 1 else max(len(G), PATIENCE)  # a single row is treated as project_row does
     G = _settle(W, psi, gram(W, psi), noise, count, np.array([0.0, np.inf]) if due is None else due, patience)
@@ -123,13 +126,11 @@ def cut_weakest(
     Vp, Vx = V[: len(G)], V[len(G) :]
     left, sigma, right = svd(Vx)
     A_inverse = right.T @ ((1.0 / (1.0 + sigma))[:, None] * right)
-    mixing = root[:, None] * Vx
-    return Cut(mix(W, Vp, X, mixing), strength, V, small, -A_inverse @ Vp.T, -(left @ right), root)
+    return Cut(strength, V, small, -A_inverse @ Vp.T, -(left @ right), root)
 
 
-def turn_back(W: Array, cut: Cut, X: Matrix) -> None:
-    """[W, X√B] without what was cut, in the p columns of W, in place; ``cut.dropped`` is overwritten."""
-    D = cut.dropped
+def turn_back(W: Array, cut: Cut, D: Array, X: Matrix) -> None:
+    """[W, X√B] without what was cut, in the p columns of W, in place; D, what was dropped, is overwritten."""
     D -= mix_rows((cut.root[:, None] * cut.turned).T, X, W.dtype)
     add_product(W, D, cut.back)
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cholesky, eigh, solve_triangular
 
-from gaussfold.engine.lowrank.products import gram, mix
+from gaussfold.engine.lowrank.products import columns, gram, mix
 from gaussfold.engine.lowrank.row import KeptVariance, Rescaled, RowCut, fold_row
 from gaussfold.factors.eigen import AS_IT_IS, Sight, cut_weakest, row_cut, small_gram, turn_back, weakest
 from gaussfold.factors.recursive_em import Seen, tiles
@@ -79,9 +79,12 @@ def keep_variances(
 ) -> Array:
     """The projection where no weight is negative, in place; returns the strengths of what was dropped."""
     cut = cut_weakest(W, psi, G, X, weight, alpha, seen)
-    shares = 1.0 / (1.0 + cut.strength)
-    lost = _squares(cut.dropped, shares) / psi
-    turn_back(W, cut, X)
+    shares, lost = 1.0 / (1.0 + cut.strength), np.empty(psi.size)
+    for part in [slice(None)] if is_sparse(X) else columns(X, W.shape[1]):
+        tile, rows = W[part], X[:, part]
+        dropped = cut.dropped(tile, rows)
+        lost[part] = _squares(dropped, shares) / psi[part]
+        turn_back(tile, cut, dropped, rows)
     _keep(W, psi, Left(cut.kept_gram(), lost, float(shares.min(initial=1.0))), inner_loops)
     return cut.strength
 
@@ -89,9 +92,9 @@ def keep_variances(
 def _keep(W: Array, psi: Array, left: Left, inner_loops: int) -> None:
     """The diagonal that keeps the variances, to first order or, by further loops, to any."""
     rest = _unexplained(W, psi, left.gram)
-    floor = left.least * rest
-    wanted = np.maximum(rest - left.lost, floor) / psi
-    psi *= (rest / np.maximum(rest - left.lost, floor)).astype(psi.dtype)
+    share = np.maximum(1.0 - left.lost / rest, left.least)
+    wanted = rest * share / psi if inner_loops > 1 else rest
+    psi /= share.astype(psi.dtype, copy=False)
     for _ in range(inner_loops - 1):
         psi *= (_unexplained(W, psi, gram(W, psi)) / (psi * wanted)).astype(psi.dtype)
 
@@ -179,7 +182,7 @@ def _check_strength(strength: Array) -> None:
 
 def _squares(rows: Array, weight: Array) -> Array:
     """Σ weight·row² over some rows, in float64."""
-    return np.asarray(np.einsum("kd,kd,k->d", rows, rows, weight), dtype=np.float64)
+    return np.asarray(weight.astype(rows.dtype, copy=False) @ np.square(rows), dtype=np.float64)
 
 
 def _unexplained(W: Array, psi: Array, G: Array) -> Array:
@@ -189,8 +192,10 @@ def _unexplained(W: Array, psi: Array, G: Array) -> Array:
     out = np.empty(psi.size)
     for part in tiles(W):
         seen = W[part] @ turn
-        out[part] = 1.0 - np.einsum("ij,ij->i", seen, seen) / psi[part]
-    return np.maximum(out, floor)
+        out[part] = np.einsum("ij,ij->i", seen, seen)
+    out /= psi
+    np.subtract(1.0, out, out=out)
+    return np.maximum(out, floor, out=out)
 
 
 def _whitening(G: Array) -> tuple[Array, float]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
-from gaussfold.engine.lowrank.products import mix, mix_rows, reach
+from gaussfold.engine.lowrank.products import mix, mix_rows, reach, weighted_gram
 from gaussfold.rows import Matrix, is_sparse
 from gaussfold.types import Array
 
@@ -88,7 +88,7 @@ class Precision:
             if (np.diag(difference) > CANCELLED * np.diag(inner)).all():
                 return View(R, inner, C, None, 0.5 * (difference + difference.T))
         E = self.residual(X, C)
-        covariance = np.asarray((E / self.psi) @ E.T, dtype=np.float64) + C.T @ C
+        covariance = weighted_gram(E, self.psi) + C.T @ C
         return View(R, inner, C, E, 0.5 * (covariance + covariance.T))
 
     def variances(self, X: Matrix) -> Array:

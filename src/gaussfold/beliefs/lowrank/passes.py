@@ -151,9 +151,7 @@ def _one_row(state: State, visits: Visits) -> int:
 def _project_row(state: State, x: Array, sight: Sight, site: float, gain: float) -> Array:
     """The projections that have a fused pass."""
     if state.ledger is not None:
-        return calibrated.project_row(
-            state.W, state.psi, state.gram, state.mean, x, sight, site, gain, state.ledger
-        )
+        return calibrated.project_row(state.W, state.psi, state.gram, state.mean, x, sight, site, gain, state.ledger)
     if state.options.projection == "eigen":
         return eigen.project_row(state.W, state.psi, state.gram, state.mean, x, sight, site, gain, state.due)
     return marginal.project_row(state.W, state.psi, state.gram, state.mean, x, sight, site, gain)

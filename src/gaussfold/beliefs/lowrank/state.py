@@ -66,8 +66,8 @@ class State:
     def copy(self) -> State:
         """The same numbers in memory of their own."""
         mean, W, psi, gram, due = (array.copy() for array in (self.mean, self.W, self.psi, self.gram, self.due))
-        ledger, rows = (None if part is None else part.copy() for part in (self.ledger, self.rows))
-        return State(self.options, mean, W, psi, gram, due, ledger, rows)
+        ledger = None if self.ledger is None else self.ledger.copy()
+        return State(self.options, mean, W, psi, gram, due, ledger, None if self.rows is None else self.rows.copy())
 
     def wait(self, X: Matrix, root: Array) -> None:
         """Append rows, scaled, to those that wait."""
