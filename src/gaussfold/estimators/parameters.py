@@ -64,7 +64,8 @@ class StreamingParameters:
         Whether forgetting or drift set in before each learned row, or only when `forget` is called.
     block_size : int, default=None
         Rows per block inside `fold`. It changes the speed, not the result; except that a low-rank posterior is
-        projected once per block, so there it is part of the method (default: twice ``rank``, 8 to 32; above 32 ``rank``, at most 128).
+        projected once per block, so there it is part of the method (default: twice
+        ``rank``, from 8 to 32, or ``rank`` if that is more, up to 128).
     second_look : int, default=0
         Keep so many rows after they were learned and visit each once more before it is let go: closer to the batch
         optimum (about four times with twice as many rows as weights), for twice the work. Not with forgetting,

@@ -146,7 +146,7 @@ def _prior(model: StreamingParameters, n_features: int, block_size: int | None) 
 
 def _projection(model: StreamingParameters) -> str:
     """Of a low-rank belief: a learned noise level has the scale of all variances, and two must not learn it."""
-    return "marginal" if model.get_params(deep=False).get("noise_std") == "learn" else CALIBRATED
+    return "marginal" if vars(model).get("noise_std") == "learn" else CALIBRATED
 
 
 def _prior_std(model: StreamingParameters, n_features: int) -> Array | str:
