@@ -9,10 +9,12 @@ from numpy.typing import DTypeLike
 
 from gaussfold.checks import between, floating, one_of, positive_entries, whole
 from gaussfold.factors import PROJECTIONS, resolve_projection
+from gaussfold.factors.recursive_em import project_em
 from gaussfold.types import Array, ArrayLike
 
 CALIBRATED = "calibrated"
 """The projection whose error bars are held against the data."""
+KEEP_A_LEDGER = (CALIBRATED,)
 GAINS = ("exact", "projected")
 MOST_LOOPS = 10_000
 """More steps of a projection than anybody needs: 1 to 3 are sensible."""
@@ -27,6 +29,16 @@ class Options(NamedTuple):
     inner_loops: int = 1
     gain: str = "exact"
     block_size: int = 1
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether error bars are held against the data."""
+        return self.projection in KEEP_A_LEDGER
+
+    @property
+    def fused(self) -> bool:
+        """Whether one dense row is taken in a pass of its own."""
+        return resolve_projection(self.projection) is not project_em
 
 
 class Choices(TypedDict, total=False):

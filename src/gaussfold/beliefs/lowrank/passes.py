@@ -35,9 +35,6 @@ SEGMENT = 128
 SURE = 1e-3
 """One row: above this share of x'Ψ⁻¹x, x'Px is a difference that has lost three digits at most."""
 
-FUSED = ("eigen", "marginal", "calibrated")
-"""Projections that take one dense row in a pass of their own."""
-
 Visit: TypeAlias = Callable[[State, Visits], int]
 """Visits some of the first rows and returns how many."""
 
@@ -160,7 +157,7 @@ def _project_row(state: State, x: Array, sight: Sight, site: float, gain: float)
 def _is_one_row(state: State, X: Matrix) -> bool:
     options = state.options
     return (
-        options.projection in FUSED
+        options.fused
         and options.block_size == 1
         and options.inner_loops == 1
         and state.rank <= FEW

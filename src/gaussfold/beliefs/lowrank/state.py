@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from gaussfold.beliefs.lowrank.options import CALIBRATED, Options
+from gaussfold.beliefs.lowrank.options import Options
 from gaussfold.engine.lowrank.products import gram
 from gaussfold.factors import calibrated, resolve_projection
 from gaussfold.factors.calibrated import Ledger
@@ -39,7 +39,7 @@ class State:
     @classmethod
     def start(cls, options: Options, mean: Array, W: Array, psi: Array) -> State:
         """Nothing waits."""
-        ledger = Ledger.start(psi) if options.projection == CALIBRATED else None
+        ledger = Ledger.start(psi) if options.calibrated else None
         return cls(options, mean, W, psi, gram(W, psi), np.zeros(2), ledger)
 
     @property

@@ -64,7 +64,7 @@ def from_arrays(arrays: dict[str, np.ndarray]) -> State:
 
 def _ledger(arrays: dict[str, np.ndarray], sizes: dict[str, int]) -> Ledger | None:
     """Of a calibrated belief, which cannot go on without."""
-    expected = decode(arrays["options"]).projection == CALIBRATED
+    expected = decode(arrays["options"]).calibrated
     if together(arrays, [part.name for part in LEDGER]) != expected:
         msg = f"base, ledger: a belief with projection='{CALIBRATED}' has both, another has none"
         raise ValueError(msg)
