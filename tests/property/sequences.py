@@ -121,6 +121,7 @@ SETTINGS = {
     "lowrank forgets": _estimator(C, "binary", covariance="lowrank", rank=2, forgetting=0.97),
     "diagonal": _estimator(C, "binary", covariance="diagonal", prior_std=2.0),
     "diagonal auto": _estimator(C, "binary", covariance="diagonal", prior_std="auto"),
+    "diagonal ensemble": _estimator(C, "binary", covariance="diagonal", ensemble=4),
     "diagonal forgets": _estimator(C, "binary", covariance="diagonal", forgetting=0.97),
     "three classes": _estimator(C, "classes", prior_std=0.7),
     "classifier": _estimator(C, "binary"),
