@@ -27,6 +27,18 @@ BENCHMARKS = {
         "benchmarks.drift",
         "drift that finds itself: elec2 in order and simulated drifts, beside every single pace",
     ),
+    "families": (
+        "benchmarks.families",
+        "what a row costs under each likelihood, in Gaussian rows",
+    ),
+    "river": (
+        "benchmarks.river",
+        "one dictionary at a time, beside River's logistic and linear regression",
+    ),
+    "diagnose": (
+        "benchmarks.diagnose",
+        "what diagnose says of two hundred beliefs of which the truth is known; fresh ones every run",
+    ),
     "deep": (
         "benchmarks.deep",
         "posteriors of networks: VIFA, SLANG, SWAG, L-RVGA beside mean field and laplace-torch; D up to 10 million",

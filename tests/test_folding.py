@@ -278,3 +278,14 @@ def test_counts_are_whole_and_not_negative(label):
         with pytest.raises(ValueError, match=r"y\[0\]"):
             gf.fold(belief, Poisson(), GOOD_X[:n], np.full(n, label))
     _assert_unchanged(belief, before)
+
+
+def test_arguments_in_each_others_place_are_named():
+    belief, X, y = gf.DenseGaussian.isotropic(2), np.ones((3, 2)), np.zeros(3)
+    likelihood = gf.likelihoods.Bernoulli()
+    with pytest.raises(ValueError, match=r"a Bernoulli and a DenseGaussian, which stand in each other's place"):
+        gf.fold(likelihood, belief, X, y)
+    for wrong in ("binary", X, gf.likelihoods.Bernoulli, None):
+        with pytest.raises(ValueError, match=r"^likelihood(=|: .*; an object is needed, such as)"):
+            gf.fold(belief, wrong, X, y)
+    np.testing.assert_array_equal(belief.mean, 0.0)

@@ -403,3 +403,61 @@ def test_diagnose_thresholds_and_errors():
     assert "good" in str(metrics.Diagnosis(0.49, 0.7, 900.0, 1000, 0.0, 0.1, np.zeros(1)))
     with pytest.raises(ValueError, match="n_samples: 20; at least 21"):
         metrics.diagnose(belief, prior, Bernoulli(), X, y, n_samples=20)
+
+
+def wandering(shift=0.0, shrink=1.0, scale=1.0):
+    """A batch optimum with its mean moved by so many standard deviations and its covariance shrunk."""
+    rng = np.random.default_rng(3)
+    X = np.column_stack([rng.normal(size=(300, 3)) * scale, np.ones(300)])
+    y = (rng.random(300) < 1.0 / (1.0 + np.exp(-X @ [0.9 / scale, -1.2 / scale, 0.3 / scale, 0.4]))).astype(float)
+    prior = DenseGaussian.isotropic(4, std=1.7)
+    best = batch.variational(prior, Bernoulli(), X, y)
+    moved = best.mean + shift * np.sqrt(best.variance()) * np.array([1.0, -1.0, 1.0, 1.0])
+    return DenseGaussian(moved, shrink * best.cov), prior, Bernoulli(), X, y
+
+
+def test_diagnose_measures_what_a_second_pass_would_change():
+    good = metrics.diagnose(*wandering(), rng=1)
+    assert good.reliable
+    assert good.shift < 0.12
+    assert 0.93 < good.narrowest <= good.widest < 1.07
+    assert str(good).startswith("good")
+    for scale in (1.0, 1e6):  # the importance weights of one standard deviation look harmless, whatever the units
+        found = metrics.diagnose(*wandering(shift=1.0, scale=scale), rng=1)
+        assert found.shift == pytest.approx(1.0, abs=0.12)
+        assert not found.reliable
+        assert str(found).startswith("poor, a second pass moves weight")
+    assert metrics.diagnose(*wandering(shift=0.2), rng=1).reliable
+    sure = metrics.diagnose(*wandering(shrink=0.25), rng=1)
+    assert sure.narrowest == pytest.approx(0.5, abs=0.05)
+    assert str(sure).startswith("poor, too sure")
+    unsure = metrics.diagnose(*wandering(shrink=4.0), rng=1)
+    assert unsure.widest == pytest.approx(2.0, abs=0.15)
+    assert str(unsure).startswith("poor, too unsure")
+
+
+def test_diagnose_tells_a_wrong_model_from_a_wrong_belief():
+    rng = np.random.default_rng(5)
+    X = np.column_stack([rng.normal(size=(400, 2)), np.ones(400)])
+    f = X @ [0.7, -0.4, 0.5]
+    prior = DenseGaussian.isotropic(3, std=2.0)
+
+    def misfit(likelihood, y):
+        found = metrics.diagnose(batch.laplace(prior, likelihood, X, y), prior, likelihood, X, y, rng=1)
+        assert found.reliable
+        return found.misfit
+
+    noise = rng.normal(size=400)
+    assert misfit(Gaussian(0.5), f + 0.5 * noise).words == ""
+    assert "outliers" in misfit(Gaussian(0.5), f + 0.5 * np.where(rng.random(400) < 0.03, 8.0, 1.0) * noise).words
+    assert "less spread" in misfit(Gaussian(2.5), f + 0.5 * noise).words
+    assert "more spread" in misfit(Gaussian(0.1), f + 0.5 * noise).words
+    assert "bend" in misfit(Gaussian(0.5), f**2 + 2.0 * f + 0.1 * noise).words
+    assert misfit(Poisson(), rng.poisson(np.exp(f)).astype(float)).words == ""
+    assert (
+        "NegativeBinomial" in misfit(Poisson(), rng.negative_binomial(1.0, 1.0 / (1.0 + np.exp(f))).astype(float)).words
+    )
+    assert misfit(Bernoulli(), (rng.random(400) < 1.0 / (1.0 + np.exp(-f))).astype(float)).words == ""
+    assert np.isnan(misfit(Gaussian(1.0), f + 3.0 * noise).dispersion)  # in units of its own
+    few = metrics.diagnose(prior, prior, Gaussian(1.0), X[:5], f[:5], rng=1)
+    assert np.isnan(few.misfit.dispersion)

@@ -605,3 +605,23 @@ def test_a_part_of_a_kind_that_numpy_has_no_word_for_is_refused(tmp_path):
     path.write_bytes(len(text).to_bytes(8, "little") + text + raw[8 + size :])
     with pytest.raises(StoreError, match="'cells' holds F8_E8M0"):
         gaussfold.load(path)
+
+
+def test_save_with_its_arguments_swapped_says_so(tmp_path):
+    belief, path = gaussfold.DenseGaussian.isotropic(2), tmp_path / "m"
+    for wrong in (path, str(path)):
+        with pytest.raises(StoreError, match=r"they stand in each other's place; call save\(model, path\)"):
+            gaussfold.save(wrong, belief)
+    for call in (lambda: gaussfold.save(belief, 7), lambda: gaussfold.load(belief)):
+        with pytest.raises(StoreError, match=r"path: a .*; the name of a file is needed"):
+            call()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_pipeline_is_sent_to_skops(tmp_path):
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    model = make_pipeline(StandardScaler(), gaussfold.StreamingClassifier()).fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(StoreError, match=r"skops\.io\.dump\(model, path\)"):
+        gaussfold.save(model, tmp_path / "m")

@@ -33,7 +33,7 @@ LIMITS: dict[str, float] = {
     "asked": 10,
     "complex": 25,
     "worst_complexity": 27,
-    "parameters": 26,
+    "parameters": 27,
     "most_parameters": 22,
     "flat": 8,
     "noqa": 32,

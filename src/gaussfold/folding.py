@@ -162,13 +162,17 @@ def fold(
     >>> print(belief.mean, belief.cov, result.variance)
     [0.5] [[0.33333333]] [1. 0.5]
     """
-    check_belief(belief)
+    check_belief(belief, likelihood)
     how = Pass(dynamics, None, block_size, whole)
-    several = several_latents(likelihood, rule, at, curvature, cubature)
-    if several is not None:
-        found = fold_vectors(belief, several, X, y, sample_weight, how)
-        return found if isinstance(likelihood, VectorLikelihood) else _of_one_latent(found)
-    recipe = recipe_of(likelihood, rule, at)  # type: ignore[arg-type]  # the cache wants Hashable: an unhashable one says so
+    try:
+        several = several_latents(likelihood, rule, at, curvature, cubature)
+        if several is not None:
+            found = fold_vectors(belief, several, X, y, sample_weight, how)
+            return found if isinstance(likelihood, VectorLikelihood) else _of_one_latent(found)
+        recipe = recipe_of(likelihood, rule, at)  # type: ignore[arg-type]  # the cache wants Hashable: an unhashable one says so
+    except (TypeError, AttributeError):
+        check_likelihood(likelihood)
+        raise
     row = X.array if isinstance(X, Block) else X
     if recipe.program is not None and sample_weight is None and dynamics is None and _is_row(row, y, belief.dim):
         quick = belief.absorb_row(np.ascontiguousarray(row), float(y[0]), recipe.program)
@@ -184,14 +188,36 @@ def fold(
     return learn(data) if whole else learn_before_failure(learn, data)
 
 
-def check_belief(belief: object) -> None:
+def check_likelihood(likelihood: object) -> None:
+    """Refuse what explains no labels: a name, a class, an array in its place."""
+    given = likelihood if isinstance(likelihood, type) else type(likelihood)
+    if given is likelihood or not isinstance(likelihood, Likelihood):
+        what = "the class" if given is likelihood else "a"
+        msg = (
+            f"likelihood: {what} {given.__name__}; an object is needed, such as gaussfold.likelihoods.Bernoulli(); the "
+            "order is fold(belief, likelihood, X, y)"
+        )
+        raise ValueError(msg)
+
+
+def check_belief(belief: object, likelihood: object = None) -> None:
     """Refuse what data cannot be folded into."""
-    if not _is_foldable(type(belief)):  # type: ignore[arg-type]  # mypy takes a type's hash for its instances'
+    if not _takes_data(belief):
+        if _takes_data(likelihood):
+            msg = (
+                f"belief, likelihood: a {type(belief).__name__} and a {type(likelihood).__name__}, which stand in each "
+                "other's place; call fold(belief, likelihood, X, y)"
+            )
+            raise ValueError(msg)
         msg = (
             f"belief: data cannot be folded into a {type(belief).__name__}; use LowRankGaussian (low rank in the "
             "precision), DenseGaussian, DiagonalGaussian or DiagonalMixture"
         )
         raise ValueError(msg)
+
+
+def _takes_data(belief: object) -> bool:
+    return _is_foldable(type(belief))  # type: ignore[arg-type]  # mypy takes a type's hash for its instances'
 
 
 @lru_cache

@@ -12,7 +12,7 @@ ArrayLike: TypeAlias = Any
 """Whatever ``numpy.asarray`` takes, a SciPy CSR matrix or a dataframe."""
 
 
-Record: TypeAlias = tuple[float, ...]
+Record: TypeAlias = "tuple[float | tuple[float, ...], ...]"
 """A NamedTuple of parameters, by whose type the engine knows a likelihood family or a rule."""
 
 

@@ -130,7 +130,7 @@ def test_absorb_rows_walking():
 
     want = Textbook(mean.copy(), cov.copy()).learn(LIKELIHOOD.config(), X, y, weight=w, tick=tick)
     out = columns(14)
-    assert drifting.absorb_rows_walking(mean, cov, 0.13**2, X, y, w, PROGRAM, *out) == -1
+    assert drifting.absorb_rows_walking(mean, cov, np.full(mean.size, 0.13**2), X, y, w, PROGRAM, *out) == -1
     assert relative(mean, want.mean) < 1e-12
     assert relative(cov, want.cov) < 1e-12
     np.testing.assert_allclose(out[1], want.variances, rtol=1e-11)

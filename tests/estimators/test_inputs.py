@@ -252,3 +252,25 @@ def test_columns_of_labels_from_any_library():
                 X, values, sample_weight=np.full(5, 2.5), refine=0
             ),
         )
+
+
+@pytest.mark.parametrize("make", ["pandas", "polars"])
+def test_dates_are_refused_with_what_to_do_instead(make):
+    frames = pytest.importorskip(make)
+    when = np.datetime64("2024-01-01", "us") + np.arange(6) * np.timedelta64(86_400_000_000, "us")
+    frame = frames.DataFrame({"a": np.arange(6.0), "when": when})
+    y = np.array([0, 1, 0, 1, 1, 0])
+    model = StreamingClassifier()
+    for dates in (frame, frames.DataFrame({"when": when}), frames.DataFrame({"how long": when - when[0]})):
+        with pytest.raises(ValueError, match=r"X: column '.*' holds dates or durations .* the days since"):
+            model.fit(dates, y)
+    with pytest.raises(ValueError, match=r"^X holds dates or durations"):
+        model.fit(when[:, None], y)
+    with pytest.raises(ValueError, match=r"^y holds dates or durations"):
+        StreamingRegressor().fit(np.ones((6, 1)), when)
+    assert not hasattr(model, "classes_")
+
+
+def test_texts_are_refused_with_what_to_do_instead():
+    with pytest.raises(ValueError, match=r"X: could not convert string to float: .*OneHotEncoder"):
+        StreamingClassifier().fit(np.array([["red"], ["blue"]]), [0, 1])

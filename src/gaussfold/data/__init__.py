@@ -2,24 +2,29 @@
 
 The way of a line: `sources` (bytes, unpacked) → `formats` (one file a format) → `text` (chunks of bytes through a
 compiled parser) → `chunks` (CSR rows) → `readers.Stream`, which puts all of it together. `reading` says what the rows
-mean, `columns` and `tables` what the columns of a table do.
+mean, `columns` and `tables` what the columns of a table do. `read` is the way in for Python.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gaussfold.data.read import Batch, read
     from gaussfold.data.synthetic import Streams, TwoGaussians, streams, two_gaussians
 
-__all__ = ["Streams", "TwoGaussians", "streams", "two_gaussians"]
+__all__ = ["Batch", "Streams", "TwoGaussians", "read", "streams", "two_gaussians"]
+_HOMES = {"Batch": "read", "read": "read"}
+"""Where names are that are no laws."""
 
 
 def __getattr__(name: str) -> object:
-    """Import the laws when they are asked for: the command line needs the list of formats, and no NumPy for --help."""
+    """Import what is asked for: the command line needs the list of formats, and no NumPy for --help."""
     if name not in __all__:
         msg = f"module 'gaussfold.data' has no attribute {name!r}"
         raise AttributeError(msg)
-    from gaussfold.data import synthetic
-
-    return vars(synthetic)[name]
+    home = importlib.import_module(f"gaussfold.data.{_HOMES.get(name, 'synthetic')}")
+    value: object = vars(home)[name]
+    globals()[name] = value  # a module of the same name must not come before it
+    return value

@@ -34,6 +34,12 @@ def derivatives(family: Family, y: float, f: float) -> tuple[float, float, float
     raise NotImplementedError
 
 
+@by_family
+def log_ratio(family: Family, y: float, f: float, g: float, at_g: float) -> float:
+    """Log p(y|f)/p(y|g), where ``at_g`` is log p(y|g): families leave out what does not depend on f."""
+    return log_density(family, y, f) - at_g
+
+
 # Answers that are no for most families are alike but for the question: each is a function, since a family overrides
 # them one by one.
 

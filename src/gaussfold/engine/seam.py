@@ -99,6 +99,9 @@ if TYPE_CHECKING:
     from gaussfold.engine.scalar import expectations as expectations
     from gaussfold.engine.scalar import initial_guess as initial_guess
     from gaussfold.engine.scalar import logistic as logistic
+    from gaussfold.engine.scalar import narrow as narrow
+    from gaussfold.engine.scalar import ordered as ordered
+    from gaussfold.engine.scalar import proportions as proportions
     from gaussfold.engine.scalar import quadrature as quadrature
     from gaussfold.engine.scalar import search as search
     from gaussfold.engine.scalar import sites as sites
@@ -112,6 +115,9 @@ else:
     expectations = on_first_use("gaussfold.engine.scalar.expectations")
     initial_guess = on_first_use("gaussfold.engine.scalar.initial_guess")
     logistic = on_first_use("gaussfold.engine.scalar.logistic")
+    narrow = on_first_use("gaussfold.engine.scalar.narrow")
+    ordered = on_first_use("gaussfold.engine.scalar.ordered")
+    proportions = on_first_use("gaussfold.engine.scalar.proportions")
     quadrature = on_first_use("gaussfold.engine.scalar.quadrature")
     search = on_first_use("gaussfold.engine.scalar.search")
     sites = on_first_use("gaussfold.engine.scalar.sites")

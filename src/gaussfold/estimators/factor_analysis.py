@@ -83,7 +83,7 @@ class StreamingFactorAnalysis(FactorParameters, ClassNamePrefixFeaturesOutMixin,
 
     n_features_in_: int
     _stream: FactorStream | None = None
-    _settled: FactorStream | None = None
+    _settled: list[FactorStream]
 
     def __init__(  # scikit-learn reads it: see `keep`
         self,
@@ -219,7 +219,7 @@ class StreamingFactorAnalysis(FactorParameters, ClassNamePrefixFeaturesOutMixin,
             schema.equal(f"stream.{name} is there", name in state, True, f"method={self.method!r} has it")
         stream.check(state)
         stream.restore(state)
-        self._stream = stream
+        self._stream, self._settled = stream, []
         return self
 
     @property
@@ -237,9 +237,9 @@ class StreamingFactorAnalysis(FactorParameters, ClassNamePrefixFeaturesOutMixin,
 
     def _model(self) -> FactorStream:
         stream = self._fitted()
-        if self._settled is None:
-            self._settled = stream.settled()
-        return self._settled
+        if not self._settled:
+            self._settled.append(stream.settled())
+        return self._settled[0]
 
     def _rows(self, X: ArrayLike, *, reset: bool) -> Array:
         """Doubles whose squares are numbers too; names and number of the columns set or compared."""
@@ -267,4 +267,4 @@ class StreamingFactorAnalysis(FactorParameters, ClassNamePrefixFeaturesOutMixin,
                 "from this call. Scale the features, or lower learning_rate"
             )
             raise ValueError(msg)
-        self._stream, self._settled = stream, None
+        self._stream, self._settled = stream, []

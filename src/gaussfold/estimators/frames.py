@@ -7,7 +7,7 @@ not by its code: which frames that knows depends on its version.
 from __future__ import annotations
 
 import warnings
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import narwhals as nw
 import numpy as np
@@ -109,8 +109,20 @@ def _difference(known: list[str], names: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def refuse_dates(name: str, kind: object) -> NoReturn:
+    """Say what to do with a column of dates; a number since 1970 is rarely what one wants of it."""
+    msg = (
+        f"{name} holds dates or durations ({kind}); give what matters of them as numbers, such as the days since a "
+        "start, (when - when.min()) / np.timedelta64(1, 'D'), the month or the weekday"
+    )
+    raise ValueError(msg)
+
+
 def _numbers(model: Features, native: ArrayLike) -> ArrayLike:
     frame = nw.from_native(native, eager_only=True)
+    for name, kind in frame.schema.items():
+        if kind.is_temporal():
+            refuse_dates(f"X: column {name!r}", kind)
     # pandas may be sparse throughout, which scikit-learn turns into CSR
     source = native if nw.dependencies.is_pandas_dataframe(native) else frame.to_numpy()
     try:

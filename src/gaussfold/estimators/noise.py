@@ -76,12 +76,6 @@ class NoiseBelief:
         after = replace(self, shape=float(path[-1, 0]), scale=float(path[-1, 1]))
         return after, before[:, 0], before[:, 1]
 
-    def learn_one(self, residual: float, variance: float, weight: float, factor: float = 1.0) -> Self:
-        """As :meth:`learn` for one row."""
-        before = self if factor == 1.0 else self.relax(factor)
-        gain = 0.5 * weight * residual * residual / (1.0 + weight * variance)
-        return type(self)(before.shape + 0.5 * weight, before.scale + gain, self.prior_shape, self.prior_scale)
-
     def spread(self, draws: Array, mean: Array, rng: np.random.Generator) -> Array:
         """Draws of the weights in units of the noise, each with a noise level of its own put in: a Student-t."""
         variance = self.scale / rng.gamma(self.shape, size=len(draws))

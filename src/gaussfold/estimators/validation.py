@@ -54,6 +54,8 @@ def rows(model: frames.Features, X: ArrayLike, *, reset: bool) -> AnyRows:
 
 def _validated(model: frames.Features, X: ArrayLike, *, reset: bool) -> ArrayLike:
     """As scikit-learn sees X: names and number of the columns set or compared, at least one row and column, doubles."""
+    if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
+        frames.refuse_dates("X", X.dtype)
     return checked(model, X, reset=reset, accept_sparse="csr", order="C", ensure_all_finite=False)
 
 
@@ -72,6 +74,11 @@ def _told(name: str) -> Iterator[None]:
     """Tell what NumPy, scikit-learn or an object's own conversion says of an argument as everything is told here."""
     try:
         yield
+    except ValueError as error:
+        if "could not convert string to float" not in str(error):
+            raise
+        msg = f"{name}: {error}; numbers are needed: encode texts first, with OneHotEncoder for example, or drop them"
+        raise ValueError(msg) from error
     except (TypeError, OverflowError, AttributeError, RuntimeError) as error:
         msg = f"{name}: {error}; numbers are needed, as an array, a dataframe or, where it is said, a sparse matrix"
         raise NotNumbersError(msg) from error
@@ -113,6 +120,8 @@ def column(y: ArrayLike, n_rows: int, owner: str) -> np.ndarray:
 def numeric_labels(y: ArrayLike, n_rows: int, owner: str) -> Array:
     """Labels as doubles; None, NaN and NA become NaN: predict that row, don't learn it."""
     values = column(y, n_rows, owner)
+    if values.dtype.kind in "mM":
+        frames.refuse_dates("y", values.dtype)
     try:
         return np.array(values, dtype=np.float64)
     except (ValueError, TypeError, OverflowError):

@@ -47,7 +47,9 @@ def tilted(
     square = (share * (second + first**2)).sum(axis=-1)
     by_parts = ((share * (f - m[..., None]) ** 2).sum(axis=-1) / v - 1.0) / v
     believed = mended(square, by_parts, np.ones(v.shape), v)
-    found = total[..., 0] - 0.5 * np.log(precision * v), gradient, believed - gradient**2
+    # arrays also where a single number was asked for: kinks are written into them
+    value, slope = np.array(total[..., 0] - 0.5 * np.log(precision * v)), np.array(gradient)
+    found = value, slope, np.array(believed - gradient**2)
     kinked = np.asarray(believed != square)
     if kinked.any():
         for whole, part in zip(

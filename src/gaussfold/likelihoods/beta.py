@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy
 
 from gaussfold.checks import one_of, positive
+from gaussfold.engine.seam import compiled_for, proportions, special
 from gaussfold.likelihoods import links
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
 from gaussfold.types import Array, ArrayLike, Moments
@@ -39,6 +40,11 @@ class Beta(ScalarLikelihood):
     def __post_init__(self) -> None:
         object.__setattr__(self, "scale", positive("scale", self.scale, owner="Beta"))
         one_of("link", self.link, links.BY_NAME, owner="Beta")
+
+    @property
+    def record(self) -> BetaRecord:
+        """How the engine knows it."""
+        return BetaRecord(self.scale, self.link == "probit")
 
     def explains(self, y: Array) -> np.ndarray:
         """``0 < y < 1``."""
@@ -79,3 +85,62 @@ class Beta(ScalarLikelihood):
     def _counts(self, f: Array) -> tuple[Array, Array]:
         g = links.BY_NAME[self.link].cdf
         return np.asarray(self.scale * g(f)), np.asarray(self.scale * g(-f))
+
+
+# What the engine runs: see ``engine.families`` and ``engine.scalar`` for what each function means.
+
+
+class BetaRecord(NamedTuple):
+    """The family in the engine."""
+
+    scale: float
+    probit: bool
+    """Whether g is the normal distribution function, or else the logistic one."""
+
+
+@compiled_for(BetaRecord)
+def log_density(family: BetaRecord, y: float, f: float) -> float:
+    """``(a - 1) log y + (b - 1) log(1 - y) - log B(a, b)``."""
+    if family.probit:
+        log_g, log_rest = special.log_normal_cdf(f), special.log_normal_cdf(-f)
+    else:
+        log_g, log_rest = -special.softplus(-f), -special.softplus(f)
+    return proportions.beta_log_density(family.scale, y, log_g, log_rest)
+
+
+@compiled_for(BetaRecord)
+def derivatives(family: BetaRecord, y: float, f: float) -> tuple[float, float, float, float]:
+    """By the chain rule through g and 1 - g, whose derivatives are taken in units of themselves."""
+    if family.probit:
+        g, rest = special.normal_cdf(f), special.normal_cdf(-f)
+        up, down = special.inverse_mills(f)[0], special.inverse_mills(-f)[0]
+        k2, k3, k4 = -f, f * f - 1.0, (3.0 - f * f) * f
+    else:
+        g, rest, slope = special.sigmoid_sides(f)
+        up, down = rest, g
+        k2, k3, k4 = rest - g, 1.0 - 6.0 * slope, (rest - g) * (1.0 - 12.0 * slope)
+    return proportions.beta_derivatives(
+        family.scale, y, g, rest, (up, up * k2, up * k3, up * k4), (-down, -down * k2, -down * k3, -down * k4)
+    )
+
+
+@compiled_for(BetaRecord)
+def is_label(family: BetaRecord, y: float) -> bool:
+    """``0 < y < 1``."""
+    return 0.0 < y < 1.0
+
+
+@compiled_for(BetaRecord)
+def landmark(family: BetaRecord, y: float) -> tuple[float, float]:
+    """Where the mean is one half; that g may be -k/φ the logistic latent must be ±iπ away from the line."""
+    return 0.0, 2.0 if family.probit else 3.0
+
+
+@compiled_for(BetaRecord)
+def conditional(family: BetaRecord, f: float) -> tuple[float, float]:
+    """``g(f)`` and ``g(f) g(-f)/(1 + φ)``."""
+    if family.probit:
+        g, rest = special.normal_cdf(f), special.normal_cdf(-f)
+    else:
+        g, rest = special.sigmoid(f), special.sigmoid(-f)
+    return g, g * rest / (1.0 + family.scale)

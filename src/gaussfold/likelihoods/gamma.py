@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from math import lgamma, log
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from gaussfold.checks import positive
+from gaussfold.engine.seam import compiled_for, expectations, families, initial_guess, quadrature, special
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
-from gaussfold.likelihoods.poisson import rate
+from gaussfold.likelihoods.poisson import PoissonRecord, rate
 from gaussfold.types import Array, ArrayLike, Moments
 
 
@@ -38,6 +40,11 @@ class Gamma(ScalarLikelihood):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", positive("shape", self.shape, owner="Gamma"))
+
+    @property
+    def record(self) -> GammaRecord:
+        """How the engine knows it."""
+        return GammaRecord(self.shape)
 
     def explains(self, y: Array) -> np.ndarray:
         """``y > 0``."""
@@ -85,3 +92,116 @@ class Gamma(ScalarLikelihood):
         with np.errstate(divide="ignore", invalid="ignore"):
             of_y = (a - 1.0) * np.log(y) if a != 1.0 else 0.0
         return np.asarray(a * log(a) - lgamma(a) + of_y - a * (f + y * inverse))
+
+
+# What the engine runs: see ``engine.families`` and ``engine.scalar`` for what each function means. As a function of
+# g = log(a y) - f this is a Poisson likelihood of the count a, up to a constant: ``a g - exp(g)``. That family is asked
+# where it has more than quadrature to offer.
+
+
+class GammaRecord(NamedTuple):
+    """The family in the engine."""
+
+    shape: float
+
+
+@compiled_for(GammaRecord)
+def log_density(family: GammaRecord, y: float, f: float) -> float:
+    """``a g - exp(g) - log Γ(a) - log y``."""
+    g = math.log(family.shape * y) - f
+    return family.shape * g - special.bounded_exp(g) - math.lgamma(family.shape) - math.log(y)
+
+
+@compiled_for(GammaRecord)
+def derivatives(family: GammaRecord, y: float, f: float) -> tuple[float, float, float, float]:
+    """``a y exp(-f) - a``, then plus and minus the first term."""
+    r = special.bounded_exp(math.log(family.shape * y) - f)
+    return r - family.shape, -r, r, -r
+
+
+@compiled_for(GammaRecord)
+def is_label(family: GammaRecord, y: float) -> bool:
+    """``y > 0``."""
+    return 0.0 < y < math.inf
+
+
+@compiled_for(GammaRecord)
+def is_log_concave(family: GammaRecord) -> bool:
+    """Yes."""
+    return True
+
+
+@compiled_for(GammaRecord)
+def landmark(family: GammaRecord, y: float) -> tuple[float, float]:
+    """Where the mean is the label; e^-f decays on a length of one."""
+    return math.log(y), 1.0
+
+
+@compiled_for(GammaRecord)
+def conditional(family: GammaRecord, f: float) -> tuple[float, float]:
+    """``exp(f)`` and ``exp(2f)/a``."""
+    r = special.bounded_exp(f)
+    return r, r * r / family.shape
+
+
+@compiled_for(GammaRecord)
+def fisher(family: GammaRecord, f: float) -> float:
+    """``a``."""
+    return family.shape
+
+
+@compiled_for(GammaRecord)
+def taylor_site(family: GammaRecord, y: float, f: float) -> tuple[float, float]:
+    """The model linearised at f: ``a (y exp(-f) - 1)``, ``-a``."""
+    return families.derivatives(family, y, f)[0], -family.shape
+
+
+@compiled_for(GammaRecord)
+def expected_derivatives(family: GammaRecord, y: float, m: float, v: float) -> tuple[float, float, float, float]:
+    """``E exp(-f) = exp(v/2 - m)``."""
+    return families.derivatives(family, y, m - 0.5 * v)
+
+
+@compiled_for(GammaRecord)
+def expected_log_density(family: GammaRecord, y: float, m: float, v: float) -> float:
+    """The same in the log density."""
+    g = math.log(family.shape * y) - m
+    constant = math.lgamma(family.shape) + math.log(y)
+    return family.shape * g - special.bounded_exp(g + 0.5 * v) - constant
+
+
+@compiled_for(GammaRecord)
+def predictive(family: GammaRecord, m: float, v: float) -> tuple[float, float, float, float]:
+    """The moments of a log-normal mean, and of noise in proportion to it."""
+    r, spread = special.lognormal_moments(m, v)
+    return r, r, spread + (spread + r * r) / family.shape, spread
+
+
+@compiled_for(GammaRecord)
+def log_mean_density(family: GammaRecord, y: float, m: float, v: float) -> float:
+    """That of the count a, whose log density is less by ``log a - log y``."""
+    count = expectations.log_mean_density(PoissonRecord(), family.shape, math.log(family.shape * y) - m, v)
+    return count + math.lgamma(family.shape + 1.0) - math.lgamma(family.shape) - math.log(y)
+
+
+@compiled_for(GammaRecord)
+def ep_site(family: GammaRecord, alpha: float, y: float, w: float, m: float, v: float) -> tuple[float, float]:
+    """Seen from the other side: the gradient changes its sign."""
+    j, h = expectations.ep_site(PoissonRecord(), alpha, family.shape, w, math.log(family.shape * y) - m, v)
+    return -j, h
+
+
+@compiled_for(GammaRecord)
+def tilted_mode(family: GammaRecord, y: float, power: float, m0: float, v0: float) -> tuple[float, float, int]:
+    """A Lambert function."""
+    end = math.log(family.shape * y)
+    m, v, n = quadrature.tilted_mode(PoissonRecord(), family.shape, power, end - m0, v0)
+    return end - m, v, n
+
+
+@compiled_for(GammaRecord)
+def vi_start(family: GammaRecord, y: float, w: float, m0: float, v0: float) -> tuple[float, float, int]:
+    """Exact."""
+    end = math.log(family.shape * y)
+    m, v, n = initial_guess.vi_start(PoissonRecord(), family.shape, w, end - m0, v0)
+    return end - m, v, n

@@ -11,7 +11,7 @@ import numpy as np
 import scipy
 
 from gaussfold.checks import positive
-from gaussfold.engine.seam import compiled_for, expectations, families, logistic, special
+from gaussfold.engine.seam import compiled_for, expectations, families, logistic, narrow, special
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
 from gaussfold.likelihoods.links import log_sigmoid, logistic_bound, sigmoid, sigmoid_slope
 from gaussfold.likelihoods.poisson import GammaPoissonRecord, Poisson, rate
@@ -86,6 +86,10 @@ class NegativeBinomial(ScalarLikelihood):
         return logistic_bound(y - 0.5 * weight, weight, m - log(self.dispersion), v)
 
 
+SLIM = 0.02
+"""Variance of the latent below which no more than ten nodes are needed."""
+
+
 # What the engine runs: see ``engine.families`` and ``engine.scalar`` for what each function means. The record, with its
 # labels, is defined beside the Poisson family, which turns into this one when its latent is spread.
 
@@ -99,13 +103,21 @@ def log_density(family: GammaPoissonRecord, y: float, f: float) -> float:
 
 
 @compiled_for(GammaPoissonRecord)
+def log_ratio(family: GammaPoissonRecord, y: float, f: float, g: float, at_g: float) -> float:
+    """``y (f - g) - (y + r) log(1 + σ(g - log r) (e^{f-g} - 1))``."""
+    if f - g > 30.0:
+        return families.log_density(family, y, f) - at_g
+    share = special.sigmoid(g - math.log(family.dispersion))
+    return y * (f - g) - (y + family.dispersion) * math.log1p(share * math.expm1(f - g))
+
+
+@compiled_for(GammaPoissonRecord)
 def derivatives(family: GammaPoissonRecord, y: float, f: float) -> tuple[float, float, float, float]:
     """Those of a logistic likelihood of weight ``y + r``."""
     g = f - math.log(family.dispersion)
-    s = special.sigmoid(g)
-    d = special.sigmoid_slope(g)
+    s, rest, d = special.sigmoid_sides(g)
     b = y + family.dispersion
-    first = y * special.sigmoid(-g) - family.dispersion * s
+    first = y * rest - family.dispersion * s
     return first, -b * d, -b * d * (1.0 - 2.0 * s), -b * d * (1.0 - 6.0 * d)
 
 
@@ -136,7 +148,9 @@ def taylor_site(family: GammaPoissonRecord, y: float, f: float) -> tuple[float, 
 
 @compiled_for(GammaPoissonRecord)
 def expected_derivatives(family: GammaPoissonRecord, y: float, m: float, v: float) -> tuple[float, float, float, float]:
-    """By the logistic moments of g."""
+    """By the logistic moments of g, or a few nodes."""
+    if v < SLIM:
+        return narrow.gaussian_derivatives(family, y, m, v)
     p, q, d1, d2, d3 = logistic.logistic_moments(m - math.log(family.dispersion), v)
     b = y + family.dispersion
     return y * q - family.dispersion * p, -b * d1, -b * d2, -b * d3

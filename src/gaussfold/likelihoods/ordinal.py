@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import log, pi
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy
 
 from gaussfold.checks import one_of, positive
+from gaussfold.engine.seam import compiled_for, families, narrow, ordered, quadrature, special
 from gaussfold.likelihoods import links
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
 from gaussfold.types import Array, ArrayLike, Moments
+
+MOST_BORDERS = 16
+"""Of a record in the engine, whose type must not depend on how many there are; with more, Python does the work."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +59,15 @@ class Ordinal(ScalarLikelihood):
         object.__setattr__(self, "scale", positive("scale", scale, owner="Ordinal"))
         one_of("link", link, links.BY_NAME, owner="Ordinal")
         object.__setattr__(self, "link", link)
+
+    @property
+    def record(self) -> OrdinalRecord | None:
+        """How the engine knows it, for up to `MOST_BORDERS` borders."""
+        count = len(self.cutpoints)
+        if count > MOST_BORDERS:
+            return None
+        borders = self.cutpoints + (math.inf,) * (MOST_BORDERS - count)
+        return OrdinalRecord(borders, count, self.scale, self.link == "probit")
 
     def explains(self, y: Array) -> np.ndarray:
         """``y = 0, 1, .., K-1``."""
@@ -132,3 +146,93 @@ def _share(border: Array, log_p: Array) -> Array:
 def _times(border: Array, share: Array) -> Array:
     """``border · share``, 0 at infinity."""
     return np.asarray(np.where(np.isinf(border), 0.0, border) * share)
+
+
+# What the engine runs: see ``engine.families`` and ``engine.scalar`` for what each function means.
+
+
+class OrdinalRecord(NamedTuple):
+    """The family in the engine."""
+
+    borders: tuple[float, ...]
+    """`MOST_BORDERS` of them, infinite from ``n_borders`` on."""
+    n_borders: int
+    scale: float
+    probit: bool
+    """Whether the distribution is normal, or else logistic."""
+
+
+@compiled_for(OrdinalRecord)
+def log_density(family: OrdinalRecord, y: float, f: float) -> float:
+    """``log(g(u) - g(l))``."""
+    upper, lower = ordered.borders_of(family.borders, family.n_borders, family.scale, y, f)
+    return ordered.probit_log_between(upper, lower) if family.probit else ordered.logit_log_between(upper, lower)
+
+
+@compiled_for(OrdinalRecord)
+def derivatives(family: OrdinalRecord, y: float, f: float) -> tuple[float, float, float, float]:
+    """Both borders move by -f/scale."""
+    upper, lower = ordered.borders_of(family.borders, family.n_borders, family.scale, y, f)
+    if family.probit:
+        d1, d2, d3, d4 = ordered.probit_between_derivatives(upper, lower)
+    else:
+        d1, d2, d3, d4 = ordered.logit_between_derivatives(upper, lower)
+    s = 1.0 / family.scale
+    return d1 * s, d2 * s * s, d3 * s * s * s, d4 * s * s * s * s
+
+
+@compiled_for(OrdinalRecord)
+def log_ratio(family: OrdinalRecord, y: float, f: float, g: float, at_g: float) -> float:
+    """Logistic: ``-log(1 + σ(-u)(e^{(f-g)/scale} - 1)) - log(1 + σ(l)(e^{(g-f)/scale} - 1))``, u and l seen from g."""
+    if family.probit or abs(f - g) > 30.0 * family.scale:
+        return families.log_density(family, y, f) - at_g
+    upper, lower = ordered.borders_of(family.borders, family.n_borders, family.scale, y, g)
+    growth = math.expm1((f - g) / family.scale)
+    up = special.sigmoid(-upper) * growth if upper < math.inf else 0.0
+    down = -special.sigmoid(lower) * growth / (1.0 + growth) if lower > -math.inf else 0.0
+    return -math.log1p(up + down + up * down)
+
+
+@compiled_for(OrdinalRecord)
+def is_label(family: OrdinalRecord, y: float) -> bool:
+    """``y = 0, 1, .., K-1``."""
+    return 0.0 <= y <= family.n_borders and y == math.floor(y)
+
+
+@compiled_for(OrdinalRecord)
+def is_log_concave(family: OrdinalRecord) -> bool:
+    """Yes."""
+    return True
+
+
+@compiled_for(OrdinalRecord)
+def landmark(family: OrdinalRecord, y: float) -> tuple[float, float]:
+    """Between the borders of the class, or at its only one; the logistic function has poles at ±iπ."""
+    k = int(y)
+    upper = family.borders[k] if k < family.n_borders else family.borders[k - 1]
+    lower = family.borders[k - 1] if k > 0 else family.borders[0]
+    return 0.5 * (upper + lower), (2.0 if family.probit else 3.0) * family.scale
+
+
+@compiled_for(OrdinalRecord)
+def conditional(family: OrdinalRecord, f: float) -> tuple[float, float]:
+    """``E y = Σ p(y > k)`` and ``E y² = Σ (2k + 1) p(y > k)``."""
+    mean = 0.0
+    square = 0.0
+    for k in range(family.n_borders):
+        z = (f - family.borders[k]) / family.scale
+        above = special.normal_cdf(z) if family.probit else special.sigmoid(z)
+        mean += above
+        square += (2.0 * k + 1.0) * above
+    return mean, square - mean * mean
+
+
+@compiled_for(OrdinalRecord)
+def log_mean_density(family: OrdinalRecord, y: float, m: float, v: float) -> float:
+    """Normal noise and a normal latent add up; logistic noise takes a few nodes."""
+    if family.probit:
+        wider = math.sqrt(family.scale * family.scale + v)
+        upper, lower = ordered.borders_of(family.borders, family.n_borders, wider, y, m)
+        return ordered.probit_log_between(upper, lower)
+    found, value = narrow.narrow_log_mean(family, y, m, v)
+    return value if found else quadrature.tilted_moments(family, y, 1.0, m, v)[0]

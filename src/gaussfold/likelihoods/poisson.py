@@ -117,6 +117,12 @@ def log_density(family: PoissonRecord, y: float, f: float) -> float:
 
 
 @compiled_for(PoissonRecord)
+def log_ratio(family: PoissonRecord, y: float, f: float, g: float, at_g: float) -> float:
+    """``y (f - g) - exp(g) (exp(f - g) - 1)``."""
+    return y * (f - g) - special.bounded_exp(g) * math.expm1(min(f - g, 600.0))
+
+
+@compiled_for(PoissonRecord)
 def derivatives(family: PoissonRecord, y: float, f: float) -> tuple[float, float, float, float]:
     """``y - exp(f)``, then ``-exp(f)`` for ever."""
     r = special.bounded_exp(f)

@@ -105,7 +105,11 @@ def site_with_slopes(
 
 @compiled_for(VIRecord)
 def start(family: Record, rule: VIRecord, y: float, w: float, m0: float, v0: float) -> tuple[float, float, int]:
-    """Where the family knows that averages settle."""
+    """Beside the belief before, or where the family knows that averages settle."""
+    if not initial_guess.vi_start_is_root(family):
+        near, m, v = initial_guess.beside_prior(family, y, w, m0, v0)
+        if near:
+            return m, v, 1
     return initial_guess.vi_start(family, y, w, m0, v0)
 
 

@@ -22,6 +22,15 @@ from gaussfold.store.atomic import write_atomically
 from gaussfold.store.layout import Arrays, Header, MissingFileError, StoreError, refusal
 
 
+ELSEWHERE = {
+    "Pipeline": (
+        "model: a Pipeline holds transformers that gaussfold has no format for; use skops.io.dump(model, path) "
+        "(pip install skops), or save its last step, gaussfold.save(model[-1], path), and the others apart"
+    ),
+}
+"""What others can store, and we cannot."""
+
+
 class Plain(Protocol):
     """Arrays are everything."""
 
@@ -79,7 +88,11 @@ def save(model: object, path: str | os.PathLike[str]) -> None:
     >>> gf.load(path).variance()
     array([0.49, 0.49])
     """
-    target = Path(os.path.realpath(path))
+    if isinstance(model, str | os.PathLike) and not _is_path(path):
+        told = f"model={os.fspath(model)!r} and path of type {type(path).__name__}"
+        msg = f"{told}: they stand in each other's place; call save(model, path)"
+        raise StoreError(msg)
+    target = Path(os.path.realpath(_checked_path(path)))
     _check_target(target)
     write_atomically(target, *serialise(model))
 
@@ -93,7 +106,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         ``path`` is missing, a directory, truncated, altered, not a gaussfold file, or written by a later
         version. The message says which.
     """
-    file = Path(path)
+    file = Path(_checked_path(path))
     try:
         text, arrays = layout.read_file(file)
         header = layout.parse_header(file, text)
@@ -102,6 +115,17 @@ def load(path: str | os.PathLike[str]) -> Any:
         return _build(file, header, arrays)
     except MemoryError as error:
         raise refusal(file, f"it does not fit into memory ({error})", "free some, or use a larger machine") from error
+
+
+def _is_path(path: object) -> bool:
+    return isinstance(path, str | os.PathLike)
+
+
+def _checked_path(path: object) -> str | os.PathLike[str]:
+    if isinstance(path, str | os.PathLike):
+        return path
+    msg = f"path: a {type(path).__name__}; the name of a file is needed, such as 'model.safetensors'"
+    raise StoreError(msg)
 
 
 def _build(file: Path, header: Header, arrays: Arrays) -> object:
@@ -132,6 +156,8 @@ def serialise(model: object) -> list[bytes | memoryview]:
     kind = type(model).__name__
     if registry.model_class(kind) is not type(model):
         allowed = ", ".join(registry.model_names())
+        if told := ELSEWHERE.get(kind):
+            raise StoreError(told)
         msg = (
             f"model: {type(model).__module__}.{kind} cannot be stored; allowed are {allowed}, and your own after "
             "gaussfold.registry.register('model', ...)"

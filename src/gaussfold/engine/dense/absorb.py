@@ -70,7 +70,7 @@ def absorb_rows(
     family, rule, at = program
     n, k = rows.shape
     b = np.empty(k)
-    u = np.empty(k)
+    keeps_falls = falls.size > 0
     for i in range(n):
         mean = offset[i]
         for r in range(k):
@@ -110,17 +110,15 @@ def absorb_rows(
         root = math.sqrt(grown)
         kappa = change / (root * (root + 1.0))  # = (1 - 1/root)/variance without cancellation
         fall = math.sqrt(change) / root if change >= 0.0 else math.nan
-        for r in range(k):
-            u[r] = dot(factor[r], b)
-            delta[r] += u[r] * gain
-        if falls.size > 0:
-            for r in range(k):
-                falls[i, r] = fall * u[r]
-        for r in range(k):
-            scale = kappa * u[r]
+        for r in range(k):  # one way through the factor: each of its rows is used while it is near
+            u = dot(factor[r], b)
+            delta[r] += u * gain
+            scale = kappa * u
             if scale != 0.0:
                 for q in range(k):
                     factor[r, q] -= scale * b[q]
+            if keeps_falls:
+                falls[i, r] = fall * u
     return -1
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from gaussfold.engine.compiled import part
 from gaussfold.engine.dispatch import by_family
 from gaussfold.engine.families import Family, conditional, landmark, log_density
+from gaussfold.engine.scalar.narrow import gaussian_derivatives, narrow_log_mean
 from gaussfold.engine.scalar.quadrature import gaussian_expectations, tilted_moments
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(64)
@@ -21,8 +22,7 @@ WEIGHTS = WEIGHTS / WEIGHTS.sum()
 @by_family
 def expected_derivatives(family: Family, y: float, m: float, v: float) -> tuple[float, float, float, float]:
     """E of the first four derivatives of log p under N(m, v)."""
-    _, e1, e2, e3, e4 = gaussian_expectations(family, y, m, v)
-    return e1, e2, e3, e4
+    return gaussian_derivatives(family, y, m, v)
 
 
 @by_family
@@ -59,7 +59,8 @@ def predictive(family: Family, m: float, v: float) -> tuple[float, float, float,
 @by_family
 def log_mean_density(family: Family, y: float, m: float, v: float) -> float:
     """Log E p(y|f) for v > 0; for a soft label the cross-entropy y log p₁ + (1-y) log p₀."""
-    return tilted_moments(family, y, 1.0, m, v)[0]
+    found, value = narrow_log_mean(family, y, m, v)
+    return value if found else tilted_moments(family, y, 1.0, m, v)[0]
 
 
 @part

@@ -19,6 +19,10 @@ from gaussfold.engine.scalar.special import LOG_SQRT_2PI
 from gaussfold.engine.scalar.vectors import sort_first
 
 LEGENDRE_NODES, LEGENDRE_WEIGHTS = np.polynomial.legendre.leggauss(12)
+STEP, GRID = 0.35, 25
+"""Of a trapezoidal rule in standard deviations, and its steps to either side: as far as doubles reach."""
+NARROW = 0.5
+"""Of the likelihood's length: a Gaussian of a smaller standard deviation steps over nothing."""
 REACH = 8.8
 MAX_EDGES = 256
 
@@ -61,23 +65,10 @@ def _averages(sums: Sums) -> tuple[float, float, float, float, float]:
 
 
 @part
-def gaussian_expectations(family: Family, y: float, m: float, v: float) -> tuple[float, float, float, float, float]:
-    """E of log p and of its first four derivatives under N(m, v), for families without a closed form."""
-    s = math.sqrt(v)
-    center, length = landmark(family, y)
-    sums = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
-    if s <= 0.5 * length:
-        # Nearest singularity at least two standard deviations away: the plain trapezoidal rule.
-        h = 0.35
-        for i in range(-25, 26):
-            z = i * h
-            w = math.exp(-0.5 * z * z)
-            f = m + s * z
-            sums = _with_node(family, y, f, w, sums)
-        return _averages(sums)
+def gaussian_panels(center: float, length: float, m: float, s: float, knots: np.ndarray) -> int:
+    """Panel edges for an average over N(m, s²), and how many they are."""
     low = m - REACH * s
     high = m + REACH * s
-    knots = np.empty(MAX_EDGES)
     knots[0] = low
     knots[1] = high
     count = 2
@@ -86,6 +77,25 @@ def gaussian_expectations(family: Family, y: float, m: float, v: float) -> tuple
         count += 1
     count = graded_edges(center, 0.5 * length, low, high, knots, count)
     sort_first(knots, count)
+    return count
+
+
+@part
+def gaussian_expectations(family: Family, y: float, m: float, v: float) -> tuple[float, float, float, float, float]:
+    """E of log p and of its first four derivatives under N(m, v), for families without a closed form."""
+    s = math.sqrt(v)
+    center, length = landmark(family, y)
+    sums = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    if s <= NARROW * length:
+        # Nearest singularity at least two standard deviations away: the plain trapezoidal rule.
+        for i in range(-GRID, GRID + 1):
+            z = i * STEP
+            w = math.exp(-0.5 * z * z)
+            f = m + s * z
+            sums = _with_node(family, y, f, w, sums)
+        return _averages(sums)
+    knots = np.empty(MAX_EDGES)
+    count = gaussian_panels(center, length, m, s, knots)
     for k in range(count - 1):
         half = 0.5 * (knots[k + 1] - knots[k])
         if half <= 0.0:

@@ -25,11 +25,23 @@ from gaussfold.engine.rules import (
     starts_at_root,
 )
 from gaussfold.engine.scalar.quadrature import tilted_mode
-from gaussfold.engine.scalar.search import bracket, bracketed, profile_variance
+from gaussfold.engine.scalar.search import EXACT, bracket, bracketed, profile_variance
 
 PRIOR, POSTERIOR, EXTRAGRADIENT, EXTRAGRADIENT_PRINTED, EXTRAGRADIENT_MEAN_ONLY = range(5)
 TOLERANCE = 1e-14
 MAX_NEWTON = 40
+
+
+@part
+def _at_rounding(size: float, last: float) -> bool:
+    """Whether a step is at rounding, or small and no longer shrinking."""
+    return size <= TOLERANCE or (size <= 1e-10 and size >= 0.5 * last)
+
+
+@part
+def _is_last(size: float, last: float) -> bool:
+    """Whether the next step would be at rounding: steps that shrink as size → C size² tell C."""
+    return last <= 0.1 and size * size * size <= 1e-17 * last * last
 
 
 @part
@@ -69,9 +81,12 @@ def newton(
         if not (abs(dm) < math.inf and abs(dv) < math.inf):
             return False, j, h, m, v, n
         size = abs(dm) / (abs(m) + math.sqrt(v)) + abs(dv)
-        # Done when the step is at rounding, or small and no longer shrinking.
-        if size <= TOLERANCE or (size <= 1e-10 and size >= 0.5 * last):
+        if _at_rounding(size, last):
             return True, j, h, m, v, n
+        if _is_last(size, last):  # the slopes give the site behind it
+            j += jm * dm + jv * dv
+            h += hm * dm + hv * dv
+            return True, j, h, m + dm, v * math.exp(dv), n
         last = size
         dv = min(max(dv, -3.0), 3.0)
         m += dm
@@ -110,8 +125,8 @@ def implicit(
     if ok:
         return j, h, m, v, n
     low, high = bracket(family, rule, y, w, m0, v0)
-    m = bracketed(family, rule, y, w, m0, v0, low, high)
-    v = profile_variance(family, rule, y, w, m0, v0, m)
+    m = bracketed(family, rule, y, w, m0, v0, low, high, EXACT)
+    v = profile_variance(family, rule, y, w, m0, v0, m, EXACT)
     j, h = rule_site(family, rule, y, w, m, v, m0, v0)
     return j, h, m, v, n + 100
 

@@ -47,6 +47,17 @@ def sigmoid_slope(f: float) -> float:
 
 
 @part
+def sigmoid_sides(f: float) -> tuple[float, float, float]:
+    """σ(f), σ(-f) and σ'(f), for one exponential."""
+    e = math.exp(-abs(f))
+    large = 1.0 / (1.0 + e)
+    small = e * large
+    if f >= 0.0:
+        return large, small, large * small
+    return small, large, large * small
+
+
+@part
 def softplus(f: float) -> float:
     """log(1+e^f)."""
     return max(f, 0.0) + math.log1p(math.exp(-abs(f)))
@@ -165,6 +176,41 @@ def digamma_trigamma(x: float) -> tuple[float, float]:
     psi += math.log(x) - 0.5 / x - t * psi_tail
     slope += (1.0 + 0.5 / x + t * slope_tail) / x
     return psi, slope
+
+
+@part
+def scaled_polygammas(x: float) -> tuple[float, float, float, float]:
+    """X ψ(x), x² times its slope, and so on to x⁴ and the third derivative, for x ≥ 0: finite at 0."""
+    p0 = 0.0
+    p1 = 0.0
+    p2 = 0.0
+    p3 = 0.0
+    z = x
+    if x < 10.0:
+        p0 = -1.0
+        p1 = 1.0
+        p2 = -2.0
+        p3 = 6.0
+        for k in range(1, 10):  # all of them, whatever x: no term waits for another
+            q = x / (x + k)
+            q2 = q * q
+            p0 -= q
+            p1 += q2
+            p2 -= 2.0 * q2 * q
+            p3 += 6.0 * q2 * q2
+        z = x + 10.0
+    r = 1.0 / z
+    t = r * r
+    q = x * r
+    s0 = 1 / 12 - t * (1 / 120 - t * (1 / 252 - t * (1 / 240 - t * (1 / 132 - t * 691 / 32760))))
+    s1 = 1 / 6 - t * (1 / 30 - t * (1 / 42 - t * (1 / 30 - t * (5 / 66 - t * 691 / 2730))))
+    s2 = 1 / 2 - t * (1 / 6 - t * (1 / 6 - t * (3 / 10 - t * (5 / 6 - t * 691 / 210))))
+    s3 = 2.0 - t * (1.0 - t * (4 / 3 - t * (3.0 - t * (10.0 - t * 691 / 15))))
+    p0 += x * (math.log(z) - 0.5 * r - t * s0)
+    p1 += x * q * (1.0 + 0.5 * r + t * s1)
+    p2 -= x * q * q * (1.0 + r + t * s2)
+    p3 += x * q * q * q * (2.0 + 3.0 * r + t * s3)
+    return p0, p1, p2, p3
 
 
 @part

@@ -38,6 +38,8 @@ def binary(y: object) -> float:
 
 def class_label(y: object) -> Label | None:
     """The label of a class as a Python object; None where there is none."""
+    if type(y) is str or type(y) is bool or type(y) is int:  # most are, and the questions below take long
+        return y
     if is_missing(y):
         return None
     plain = y.item() if isinstance(y, np.generic) else y
@@ -49,6 +51,8 @@ def class_label(y: object) -> Label | None:
 
 def number(y: object) -> float:
     """A finite number; NaN where there is no label."""
+    if type(y) is float and y - y == 0.0:  # most are, and the questions below take longer than a row
+        return y
     if is_missing(y):
         return math.nan
     if not isinstance(y, bool | np.bool_ | str) and isinstance(y, Real) and math.isfinite(y):
@@ -59,6 +63,8 @@ def number(y: object) -> float:
 
 def weight(w: object) -> float:
     """A finite number >= 0."""
+    if w == 1.0:
+        return 1.0
     return not_negative("w", w, remedy="it is the power of the row's likelihood; 0 leaves the row out")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import TYPE_CHECKING, Self
 
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEARN = "learn"
-GUESS_WORTH = 2.0
-"""Observations that the first guess of the noise, 1, counts for."""
-NOISE = schema.Part("noise", (4,), "double", positive=True)
+START = 1.0
+"""Shape and scale of the noise's belief before any data: a guess of 1 that counts for two observations."""
+NOISE = schema.Part("noise", (2,), "double", positive=True)
 
 
 class RiverRegressor(base.MiniBatchRegressor):
@@ -90,7 +89,7 @@ class RiverRegressor(base.MiniBatchRegressor):
         start = Start.checked(prior_std, prior_mean, fit_intercept, intercept_std, coupling, forgetting)
         self._weights = Weights(start, Gaussian(std), rule)
         self._belief: Diagonal = self._weights.blank()
-        self._noise = NoiseBelief.from_guess(1.0, GUESS_WORTH) if learn else None
+        self._shape_scale = (START, START) if learn else None
 
     def learn_one(self, x: Example, y: object, w: float = 1.0) -> None:
         """Learn from one example; ``w`` is its weight, a label of None is left out."""
@@ -120,8 +119,17 @@ class RiverRegressor(base.MiniBatchRegressor):
                 self._learn_noise(float(residual), float(variance), float(w))
 
     def _learn_noise(self, residual: float, variance: float, w: float) -> None:
-        if self._noise is not None:
-            self._noise = self._noise.learn_one(residual, variance, w, self.forgetting)
+        """As `NoiseBelief.learn` for one row, in numbers: a record takes as long as the row."""
+        if self._shape_scale is not None:
+            shape, scale = self._shape_scale
+            keep = self.forgetting
+            back = (1.0 - keep) * START
+            gain = 0.5 * w * residual * residual / (1.0 + w * variance)
+            self._shape_scale = keep * shape + back + 0.5 * w, keep * scale + back + gain
+
+    @property
+    def _noise(self) -> NoiseBelief | None:
+        return None if self._shape_scale is None else NoiseBelief(*self._shape_scale, START, START)
 
     def predict_one(self, x: Example) -> float:
         """Mean of the target."""
@@ -162,7 +170,7 @@ class RiverRegressor(base.MiniBatchRegressor):
     def state(self) -> dict[str, np.ndarray]:
         """Everything numeric that was learned, as plain named arrays."""
         arrays = storage.state([self._belief])
-        return arrays if self._noise is None else arrays | {"noise": np.array(dataclasses.astuple(self._noise))}
+        return arrays if self._shape_scale is None else arrays | {"noise": np.array(self._shape_scale)}
 
     def store_header(self) -> dict[str, object]:
         """Parameters and the names of the features, as JSON can hold them."""
@@ -174,8 +182,10 @@ class RiverRegressor(base.MiniBatchRegressor):
         self = storage.blank(cls, header)
         self._weights = storage.named(self._weights, header)
         (self._belief,) = self._weights.restored(arrays, 1)
-        schema.equal("noise", "noise" in arrays, self._noise is not None, "as noise_std says whether it is learned")
-        if self._noise is not None:
+        learns = self._shape_scale is not None
+        schema.equal("noise", "noise" in arrays, learns, "as noise_std says whether it is learned")
+        if learns:
             schema.check(arrays, (NOISE,))
-            self._noise = NoiseBelief(*arrays["noise"].tolist())
+            shape, scale = arrays["noise"].tolist()
+            self._shape_scale = shape, scale
         return self
