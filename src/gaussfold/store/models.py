@@ -21,7 +21,6 @@ from gaussfold.store import layout
 from gaussfold.store.atomic import write_atomically
 from gaussfold.store.layout import Arrays, Header, MissingFileError, StoreError, refusal
 
-
 ELSEWHERE = {
     "Pipeline": (
         "model: a Pipeline holds transformers that gaussfold has no format for; use skops.io.dump(model, path) "
