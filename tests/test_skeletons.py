@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from docs.skeletons import format as jsonl
 from docs.skeletons.belief import InformationGaussian
-from docs.skeletons.covariance import RationalQuadratic
+from docs.skeletons.covariance import HeavyTailed
 from docs.skeletons.likelihood import WaitingTime
 from docs.skeletons.rule import Mixed
 from scipy import stats
@@ -33,7 +33,7 @@ from tests import problems
 @pytest.fixture
 def registered():
     """A line each, undone afterwards."""
-    lines = {"likelihood": WaitingTime, "rule": Mixed, "covariance": RationalQuadratic, "model": InformationGaussian}
+    lines = {"likelihood": WaitingTime, "rule": Mixed, "covariance": HeavyTailed, "model": InformationGaussian}
     for kind, own in lines.items():
         registry.register(kind, own)
     yield
@@ -57,7 +57,7 @@ def test_likelihood_and_rule(tmp_path):
         assert -curvature[i] == pytest.approx(precision, rel=1e-9)
         assert m[i] == pytest.approx((m0[i] / v0[i] + shift) / (1.0 / v0[i] + precision), rel=1e-9)
     x = np.linspace(0.0, 2.0, 5)
-    model = GaussianProcess(RationalQuadratic(0.7, 1.2, 0.8), likelihood, rule).fit(x, np.exp(-np.sin(x)))
+    model = GaussianProcess(HeavyTailed(0.7, 1.2, 0.8), likelihood, rule).fit(x, np.exp(-np.sin(x)))
     gf.save(model, tmp_path / "model")
     loaded = gf.load(tmp_path / "model")
     assert (loaded.likelihood, loaded.rule, loaded.covariances) == (likelihood, rule, model.covariances)
@@ -65,9 +65,9 @@ def test_likelihood_and_rule(tmp_path):
 
 
 def test_covariance():
-    covariance, X = RationalQuadratic(0.7, 1.2, 0.8), np.random.default_rng(3).normal(size=(5, 2))
+    covariance, X = HeavyTailed(0.7, 1.2, 0.8), np.random.default_rng(3).normal(size=(5, 2))
     assert np.linalg.eigvalsh(covariance(X)).min() > 0.0
-    wide = RationalQuadratic(0.7, 1.2, 1e7)
+    wide = HeavyTailed(0.7, 1.2, 1e7)
     np.testing.assert_allclose(wide(X), gf.gp.SquaredExponential(0.7, 1.2)(X), rtol=1e-4)
     bar, h = np.random.default_rng(4).normal(size=(5, 5)), 1e-6
     for i, (name, value) in enumerate(covariance.parameters().items()):

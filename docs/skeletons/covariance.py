@@ -1,7 +1,7 @@
-"""Skeleton of a covariance function: the rational quadratic. Copy, rename, replace the formula.
+"""Skeleton of a covariance function: one with heavy tails. Copy, rename, replace the formula.
 
 In the package: this file in ``gp/covariances/`` and one line in its ``__init__.py``. From outside: this file and
-``gaussfold.registry.register("covariance", RationalQuadratic)``. The values are enough: derivatives are then taken by
+``gaussfold.registry.register("covariance", HeavyTailed)``. The values are enough: derivatives are then taken by
 differences. Write ``diagonal``, ``vjp``, ``input_vjp`` for speed, and ``state_space`` if it has one, for
 ``structure="markov"``: ``gaussfold.gp.covariances.cosine`` is a short example.
 """
@@ -20,7 +20,7 @@ from gaussfold.types import Array
 
 
 @dataclass(frozen=True)
-class RationalQuadratic(Covariance):
+class HeavyTailed(Covariance):
     """``variance · (1 + r²/(2 shape lengthscale²))^-shape``."""
 
     variance: float = 1.0
@@ -30,7 +30,7 @@ class RationalQuadratic(Covariance):
 
     def __post_init__(self) -> None:
         for name in self.learned:
-            object.__setattr__(self, name, positive(name, vars(self)[name], owner="RationalQuadratic"))
+            object.__setattr__(self, name, positive(name, vars(self)[name], owner="HeavyTailed"))
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
         """Values for all rows of X (n, d) and Z (m, d)."""
