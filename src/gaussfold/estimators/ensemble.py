@@ -2,9 +2,11 @@
 
 A diagonal belief takes every row as if it told each weight something of its own. Where features are correlated the rows
 tell the same thing again and again: what they leave open stays near the prior mean, while its variance shrinks as if it
-were known. So the prior N(μ₀, v₀) is written as a mixture of N(μ₀ ± √(v₀/2), v₀/2), a sign for each weight and copy;
-every copy learns all rows. What the data decide, the copies agree on; where they still differ, the data have not
-decided, and the variance of their mixture, within and between them, says so.
+were known. So copies start at N(μ₀ ± √v₀, v₀/2), a sign for each weight and copy, and every copy learns all rows. What
+the data decide, the copies agree on; where they still differ, the data have not decided, and the variance of their
+mixture, within and between them, says so. The starts alone have the prior's variance: what is left of them in a
+direction that the rows do not tell is what is left of the truth's own distance from μ₀. Before the first rows the
+mixture is therefore wider than the prior, by 1.5 in the variance; that is gone when a weight has been seen a few times.
 """
 
 from __future__ import annotations
@@ -20,9 +22,9 @@ ALIKE = (1.0,)
 
 
 def spread(prior: DiagonalGaussian, count: int, dynamics: Dynamics | None, *, per_row: bool) -> Bank:
-    """So many copies of a prior, whose mixture has its mean and variance (of an odd number: nearly)."""
+    """So many copies of a prior, whose mixture has its mean and 1.5 times its variance (of an odd number: nearly)."""
     mean, variance = prior.mean, prior.var
-    away = np.sqrt(0.5 * variance) * _signs(count, prior.dim)
+    away = np.sqrt(variance) * _signs(count, prior.dim)
     members = [DiagonalGaussian(mean + each, 0.5 * variance, prior.coupling, prior.dtype) for each in away]
     return Bank(members, [dynamics] * count, shares=ALIKE, per_row=per_row)
 
