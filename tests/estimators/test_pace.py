@@ -13,7 +13,7 @@ PRIOR = np.r_[0.5, np.full(6, 0.5 / 6)]
 AUTO = {"drift_std": DRIFTS, "forgetting": MEMORIES}
 MODELS = {
     "classifier": (gf.StreamingClassifier, {}),
-    "lowrank": (gf.StreamingClassifier, {"covariance": "lowrank", "rank": 2}),
+    "lowrank": (gf.StreamingClassifier, {"covariance": "lowrank", "rank": 2, "block_size": 1}),
     "regressor": (gf.StreamingRegressor, {"noise_std": 0.8}),
     "noise learned": (gf.StreamingRegressor, {"noise_std": "learn", "noise_guess": 0.5, "noise_guess_worth": 3.0}),
     "poisson": (gf.StreamingPoissonRegressor, {}),
