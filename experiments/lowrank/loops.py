@@ -27,8 +27,9 @@ def full_rank(context: Context) -> Result:
     numbers: dict[str, Any] = {"d": d, "rows": n, "kl0": problem.prior.kl(exact), "authors": PAPER}
     curves: dict[str, tuple[str, Any, list[dict[str, Any]]]] = {
         "recursive EM": (style.GREEN, "o", [{"projection": "em", "inner_loops": loops} for loops in PAPER]),
-        "eigen-projection": (style.BLUE, "s", [{}]),
-        "eigen-projection, block 32": (style.SKY, "^", [{"block_size": 32}]),
+        "eigen-projection": (style.BLUE, "s", [{"projection": "eigen"}]),
+        "eigen-projection, block 32": (style.SKY, "^", [{"projection": "eigen", "block_size": 32}]),
+        "calibrated": (style.VERMILION, "v", [{}]),
     }
     for name, (color, marker, settings) in curves.items():
         found = []

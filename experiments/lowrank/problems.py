@@ -47,13 +47,13 @@ def logistic(d: int, n: int, prior_std: float, seed: int = 0) -> Regression:
     return Regression(X, y, gf.likelihoods.Bernoulli(), prior_std)
 
 
-def covariance_data(name: str, quick: bool, seed: int = 0) -> tuple[np.ndarray, int]:
-    """Rows of mean norm one, and the number of factors to fit: the four panels of lrvga figure 1."""
+def covariance_data(name: str, quick: bool, seed: int = 0, full: bool = False) -> tuple[np.ndarray, int]:
+    """Rows of mean norm one, and the number of factors to fit: the four panels of lrvga figure 1, its rows in full."""
     rng = np.random.default_rng(seed)
     if name.startswith("d = "):
         d = int(name.removeprefix("d = "))
         W, psi = rng.standard_normal((d, 10)), rng.random(d)
-        n = 500 if quick else 4000
+        n = 500 if quick else 10_000 if full else 4000
         X, p = rng.standard_normal((n, 10)) @ W.T + np.sqrt(psi) * rng.standard_normal((n, d)), 10
     elif name == "Madelon-like":
         X, _ = make_classification(

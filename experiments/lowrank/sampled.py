@@ -25,11 +25,11 @@ STYLES: dict[str, tuple[str, Any]] = {
 
 def fig4(context: Context) -> Result:
     """KL along the stream for prior std 1, 2, 3: K = 1, 10, 100 fresh samples, p = 10."""
-    d, n = (30, 90) if context.quick else (100, 500)
+    d, n = (30, 90) if context.quick else (1000, 1000) if context.full else (100, 500)
     steps = np.unique(np.linspace(0, n, 4 if context.quick else 11).astype(int))[1:]
     figure = style.canvas(13.0, 4.4)
     numbers: dict[str, Any] = {"d": d, "rows": n, "rank": 10, "steps": steps}
-    for ax, std in zip(figure.subplots(1, 3), context.track((1.0, 2.0, 3.0), "priors"), strict=True):
+    for ax, std in zip(figure.subplots(1, 3, sharey=True), context.track((1.0, 2.0, 3.0), "priors"), strict=True):
         problem = logistic(d, n, std)
         laplace = _kl(problem, batch.laplace(problem.prior, problem.likelihood, problem.X, problem.y))
         ax.axhline(laplace, color=style.GREY, lw=1, label="batch Laplace")
@@ -51,7 +51,7 @@ def fig4(context: Context) -> Result:
 
 def _curve(problem: Regression, name: str, steps: np.ndarray) -> list[float]:
     d, std = problem.X.shape[1], problem.prior_std
-    belief: Any = gf.LowRankGaussian.isotropic(d, 10, std)
+    belief: Any = gf.LowRankGaussian.isotropic(d, 10, std, projection="eigen")  # as LRVGA's
     model: Any = None
     if "K" in name:
         scheme = "extragradient" if name.startswith("ours") else "extragradient-printed"

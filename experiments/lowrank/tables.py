@@ -17,14 +17,15 @@ Case = tuple[Callable[[], Any], Callable[[Any, np.ndarray], Any]]
 
 
 def table1(context: Context) -> Result:
-    """Factor analysis of one covariance: batch EM on the d×d matrix, online EM, recursive EM; p = 10."""
+    """Factor analysis of one covariance: batch EM on the d×d matrix, online EM, recursive EM; p = 10 (full: 100)."""
+    p = 100 if context.full else 10
     cases: dict[str, Case] = {
         "batch EM, d×d": (_batch_start, _batch_step),
-        "online EM": (lambda: _stream(method="online-em", block_size=1), lambda model, X: model.partial_fit(X)),
-        "recursive EM, 1 loop": (lambda: _stream(projection="em", block_size=1), lambda m, X: m.partial_fit(X)),
-        "eigen-projection": (lambda: _stream(block_size=1), lambda model, X: model.partial_fit(X)),
+        "online EM": (lambda: _stream(p, method="online-em", block_size=1), lambda model, X: model.partial_fit(X)),
+        "recursive EM, 1 loop": (lambda: _stream(p, projection="em", block_size=1), lambda m, X: m.partial_fit(X)),
+        "eigen-projection": (lambda: _stream(p, block_size=1), lambda model, X: model.partial_fit(X)),
     }
-    return _table(context, cases, "factor analysis, p = 10", limit={"batch EM, d×d": 1000})
+    return _table(context, cases, f"factor analysis, p = {p}", limit={"batch EM, d×d": 1000})
 
 
 def table2(context: Context) -> Result:
@@ -45,8 +46,8 @@ _DIM = [0]
 """The dimension that is being measured."""
 
 
-def _stream(**options: Any) -> Any:
-    return gf.StreamingFactorAnalysis(10, center=False, random_state=0, **({"warm_up": 1} | options))
+def _stream(p: int, **options: Any) -> Any:
+    return gf.StreamingFactorAnalysis(p, center=False, random_state=0, **({"warm_up": 1} | options))
 
 
 def _batch_start() -> Any:
@@ -60,7 +61,8 @@ def _batch_step(S: np.ndarray, X: np.ndarray) -> np.ndarray:
 
 
 def _table(context: Context, cases: dict[str, Case], title: str, limit: dict[str, int]) -> Result:
-    dims = (200, 400) if context.quick else (300, 1000, 10_000, 100_000)
+    dims: tuple[int, ...] = (200, 400) if context.quick else (300, 1000, 10_000, 100_000)
+    dims += (10**6,) if context.full else ()
     figure = style.canvas(11.0, 4.6)
     left, right = figure.subplots(1, 2)
     numbers: dict[str, Any] = {}

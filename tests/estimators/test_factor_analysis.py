@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
@@ -225,3 +227,40 @@ def test_cloning_and_names():
     assert model.get_params()["inner_loops"] == 2
     assert list(model.get_feature_names_out()) == [f"streamingfactoranalysis{i}" for i in range(3)]
     assert model.fit_transform(X).shape == (600, 3)
+
+
+def test_a_row_that_waits_costs_no_copy_of_the_model_and_a_bad_one_changes_nothing():
+    rng = np.random.default_rng(8)
+    d, p = 20_000, 8
+    model = gf.StreamingFactorAnalysis(p, block_size=4, warm_up=1, random_state=0)
+    rows = rng.standard_normal((11, d))
+    model.partial_fit(rows[:4]).partial_fit(rows[4:5])  # a block, and a row that waits
+    tracemalloc.start()
+    model.partial_fit(rows[5:6])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * d * p
+    before = gf.StreamingFactorAnalysis(p, block_size=4, warm_up=1, random_state=0).partial_fit(rows[:6])
+    bad = rows[6:8].copy()
+    bad[1] = 1e200
+    with pytest.raises(ValueError, match="X: "):
+        model.partial_fit(bad)  # fills the block
+    for name, value in before.state().items():
+        np.testing.assert_array_equal(model.state()[name], value, err_msg=name)
+    for row in rows[6:]:
+        model.partial_fit(row[None])
+    whole = gf.StreamingFactorAnalysis(p, block_size=4, warm_up=1, random_state=0).partial_fit(rows)
+    np.testing.assert_allclose(model.components_, whole.components_, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(model.noise_variance_, whole.noise_variance_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["recursive-em", "online-em", "gradient"])
+def test_parameters_that_change_between_calls_are_taken(method):
+    rng = np.random.default_rng(9)
+    rows = rng.standard_normal((40, 6))
+    model = gf.StreamingFactorAnalysis(2, method=method, block_size=4, warm_up=4, random_state=0).partial_fit(rows[:20])
+    with pytest.raises(ValueError, match="warm_up"):
+        model.set_params(warm_up=-1).partial_fit(rows[20:])
+    model.set_params(warm_up=4).partial_fit(rows[20:])
+    again = gf.StreamingFactorAnalysis(2, method=method, block_size=4, warm_up=4, random_state=0).partial_fit(rows)
+    np.testing.assert_allclose(model.components_, again.components_, rtol=1e-9, atol=1e-12)

@@ -84,6 +84,7 @@ class StreamingFactorAnalysis(FactorParameters, ClassNamePrefixFeaturesOutMixin,
     n_features_in_: int
     _stream: FactorStream | None = None
     _settled: list[FactorStream]
+    _made_with: dict[str, object] | None = None
 
     def __init__(  # scikit-learn reads it: see `keep`
         self,
@@ -118,11 +119,19 @@ class StreamingFactorAnalysis(FactorParameters, ClassNamePrefixFeaturesOutMixin,
         """Learn from more rows; however the stream is cut into calls, the model is the same."""
         before = self._stream
         rows = self._rows(X, reset=before is None)
+        if before is not None and self._as_before():
+            self._learn(before.twin(), rows)
+            return self
         stream = new_stream(self, rows.shape[1], None if before is None else before.F)
         if before is not None:
             stream.restore(before.state())
         self._learn(stream, rows)
         return self
+
+    def _as_before(self) -> bool:
+        """Whether the parameters are those that the stream was made with: then it need not be made again."""
+        now = self.get_params(deep=False)
+        return self._made_with is not None and all(now[name] is value for name, value in self._made_with.items())
 
     def transform(self, X: ArrayLike) -> Array:
         """Posterior mean of the factors of each row, shape (n_rows, n_components)."""
@@ -267,4 +276,4 @@ class StreamingFactorAnalysis(FactorParameters, ClassNamePrefixFeaturesOutMixin,
                 "from this call. Scale the features, or lower learning_rate"
             )
             raise ValueError(msg)
-        self._stream, self._settled = stream, []
+        self._stream, self._settled, self._made_with = stream, [], self.get_params(deep=False)

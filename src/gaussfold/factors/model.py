@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+import copy
+from typing import Self, TypeAlias
 
 import numpy as np
 
@@ -63,6 +64,14 @@ class FactorStream:
     def settled(self) -> FactorStream:
         """The model as it stands, with nothing waiting."""
         return self
+
+    def twin(self) -> Self:
+        """One that can go on from here while this one stays as it is."""
+        other = copy.copy(self)
+        for name, value in self.parts().items():
+            if name in vars(self) and isinstance(value, np.ndarray):
+                setattr(other, name, value.copy())
+        return other
 
     def _centre(self, x: Array) -> Array:
         """Count one row and return its distance from the mean, which already knows it."""

@@ -10,7 +10,8 @@ first row; the pseudo-row (isotropic, of the rows' own scale) prevents that.
 
 from __future__ import annotations
 
-from typing import Any
+import copy
+from typing import Any, Self
 
 import numpy as np
 
@@ -57,6 +58,8 @@ class RecursiveFactors(FactorStream):
         self.G = gram(self.F, self.psi)
         self.due = np.zeros(2)
         self.waiting: Array | None = None
+        self.shared = False
+        """Whether another stream holds the same factors."""
 
     def learn(self, X: Array) -> None:
         """Learn from rows, in order; a block that is not full waits."""
@@ -76,6 +79,7 @@ class RecursiveFactors(FactorStream):
             self._block(rows[begin : begin + self.block_size])
 
     def _start(self, rows: Array) -> None:
+        self._own()
         centred = rows - rows.mean(axis=0) if self.center else rows
         scale = float(np.einsum("ij,ij->", centred, centred)) / rows.size
         scale = scale if scale > 0.0 else 1.0  # all rows equal: no scale is better than another
@@ -86,7 +90,19 @@ class RecursiveFactors(FactorStream):
         self.G = gram(self.F, self.psi)
         self.started = 1
 
+    def twin(self) -> Self:
+        """As of any stream; factors are shared until a block is full, as rows that only wait leave them alone."""
+        other = copy.copy(self)
+        other.shared = True
+        return other
+
+    def _own(self) -> None:
+        """Factors and diagonal in memory of one's own, before they change."""
+        if self.shared:
+            self.F, self.psi, self.due, self.shared = self.F.copy(), self.psi.copy(), self.due.copy(), False
+
     def _block(self, rows: Array) -> None:
+        self._own()
         n, K = self.count, len(rows)
         total = n + 1 + K
         if self.center:
