@@ -65,21 +65,20 @@ def _break(rng: np.random.Generator, parts: list[Any]) -> None:
 def matrix(rng: np.random.Generator, dim: int) -> Any:
     """A sparse matrix of any format that only looks like one."""
     n, width = int(rng.integers(0, 7)), dim
-    parts = _parts(rng, n, dim)
+    kind = (sp.csr_array, sp.csr_matrix, sp.csr_array, sp.csc_array, sp.coo_array, sp.bsr_array)[int(rng.integers(6))]
+    parts = _parts(rng, dim, max(n, 1)) if kind is sp.csc_array else _parts(rng, n, dim)
     for _ in range(int(rng.choice([0, 1, 1, 1, 2, 3]))):
         _break(rng, parts)
     if rng.random() < 0.1:
-        n, width = n + int(rng.integers(-1, 3)), max(1, dim + int(rng.integers(-1, 3)))
-    kind = (sp.csr_array, sp.csr_matrix, sp.csr_array, sp.csc_array, sp.coo_array, sp.bsr_array)[int(rng.integers(6))]
+        n, width = max(0, n + int(rng.integers(-1, 3))), max(1, dim + int(rng.integers(-1, 3)))
+    found = kind((n, width))
     if kind is sp.coo_array:
-        found = sp.coo_array((max(n, 0), width))
         found.data, found.coords = parts[0], (parts[1], parts[2] if rng.random() < 0.2 else parts[1])
         return found
-    found = kind((max(n, 0), width) if kind is not sp.csc_array else (width, max(n, 0)))
     found.data, found.indices, found.indptr = parts
     if kind is sp.bsr_array:
         found.data = np.reshape(parts[0], (-1, 1, 1))
-    return found.T if kind is sp.csc_array and rng.random() < 0.5 else found
+    return found
 
 
 def _bits(model: Any) -> dict[str, bytes]:
