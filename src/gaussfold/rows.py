@@ -213,6 +213,8 @@ def _as_csr(X: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
                 msg = f"X: indptr of length {X.indptr.size} for {X.shape[1]} columns; one more is needed: {_REBUILD}"
                 raise ValueError(msg)
         else:
+            if X.format == "bsr":
+                _check_blocks(X)
             X = X.tocoo()
             for place, length, what in zip((X.row, X.col), X.shape, ("row", "column"), strict=True):
                 check_compressed(np.array([0, X.data.size]), place, X.data, length, what)
@@ -221,6 +223,18 @@ def _as_csr(X: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
     except (TypeError, IndexError, AttributeError) as error:
         msg = f"X: a sparse matrix of format {X.format!r} that cannot be read ({error}); {_REBUILD}"
         raise ValueError(msg) from error
+
+
+def _check_blocks(X: scipy.sparse.bsr_matrix) -> None:
+    """Refuse parts of a BSR matrix that do not fit together: SciPy makes as much room as they say."""
+    shape = np.shape(X.data)
+    if len(shape) != 3 or 0 in shape[1:] or X.shape[0] % shape[1] or X.shape[1] % shape[2]:
+        msg = f"X: blocks of shape {shape[1:]} in a matrix of shape {X.shape}; they must fill it: {_REBUILD}"
+        raise ValueError(msg)
+    check_compressed(X.indptr, X.indices, X.data[:, 0, 0], X.shape[1] // shape[2])
+    if np.size(X.indptr) != X.shape[0] // shape[1] + 1:
+        msg = f"X: indptr of length {np.size(X.indptr)}; one more than rows of blocks is needed: {_REBUILD}"
+        raise ValueError(msg)
 
 
 def _check_finite(rows: AnyRows, names: np.ndarray | None = None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import gaussfold as gf
 from gaussfold.beliefs.diagonal import passes
@@ -81,3 +82,13 @@ def test_more_rows_wait_than_a_block_holds():
     state["options"][3] = 3.0
     with pytest.raises(ValueError, match="3 rows wait; fewer than a block of 3 can"):
         gf.LowRankGaussian.from_state(state)
+
+
+@pytest.mark.parametrize("name", BELIEFS)
+def test_blocks_that_lie_about_their_number(name):
+    rows = sp.bsr_array(X, blocksize=(2, 2))
+    rows.indptr = np.array([0, 2, 2**40, 6])
+    with pytest.raises(ValueError, match="its parts do not fit together"):
+        gf.fold(BELIEFS[name](), LOGIT, rows, Y, rule="newton")
+    with pytest.raises(ValueError, match="its parts do not fit together"):
+        BELIEFS[name]().marginal(rows)

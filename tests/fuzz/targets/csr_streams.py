@@ -72,7 +72,9 @@ def matrix(rng: np.random.Generator, dim: int) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of conversions that lose something
         for _ in range(int(rng.choice([0, 1, 1, 1, 2, 3]))):
-            with contextlib.suppress(ValueError, TypeError, IndexError):  # what is broken cannot be broken in every way
+            with contextlib.suppress(
+                ValueError, TypeError, IndexError, OverflowError
+            ):  # what is broken cannot be broken in every way
                 _break(rng, parts)
     if rng.random() < 0.1:
         n, width = max(0, n + int(rng.integers(-1, 3))), max(1, dim + int(rng.integers(-1, 3)))
