@@ -90,7 +90,7 @@ class Learner(Readout):
     def _learn(self, X: AnyRows, targets: list[Array], weight: Array | None, refine: int = 0) -> None:
         """Fold the rows in. Everything has been checked; from here on only `fold` could fail."""
         call = Call.of(X, targets, weight)
-        beliefs = self._begun(len(targets), copied=len(targets) > 1 or (self._ways is not None and X.shape[0] > 1))
+        beliefs = self._begun(len(targets), copied=len(targets) > 1 or self._ways is not None)
         if call.learned.any():
             beliefs, results = self._pass(beliefs, call)
             if refine:  # in the coordinates of the last row: a site is about x'θ, and good for all
@@ -158,8 +158,9 @@ class Learner(Readout):
         """Fold rows in, once, and count them."""
         if self._ways is not None:
             return self._fold_pieces(beliefs, call, known=known)
+        counts = call.counts()  # room before the deed
         results = self._fold(beliefs, self._seen(call.X), call)
-        self._count(beliefs, results, call)
+        self._count(beliefs, results, call, counts)
         return beliefs, results
 
     def _fold_pieces(
@@ -199,11 +200,12 @@ class Learner(Readout):
 
     def _fold_piece(self, beliefs: list[AnyBelief], design: Block, piece: Call, start: int) -> list[FoldResult]:
         """Fold and count rows that begin at row ``start`` of the call."""
+        counts = piece.counts()  # room before the deed
         try:
             results = self._fold(beliefs, design, piece)
         except RowError as error:
             raise RowError(error.row + start) from error
-        self._count(beliefs, results, piece)
+        self._count(beliefs, results, piece, counts)
         return results
 
     def _remember(self, piece: Call, *, looked: bool) -> None:
@@ -270,10 +272,9 @@ class Learner(Readout):
                 warnings.warn(msg, ConvergenceWarning, stacklevel=4)
         return beliefs
 
-    def _count(self, beliefs: list[AnyBelief], results: list[FoldResult], call: Call) -> None:
+    def _count(self, beliefs: list[AnyBelief], results: list[FoldResult], call: Call, counts: Array) -> None:
         """Add what was predicted and learned to the counters."""
         self._beliefs = beliefs  # which a score may weigh
-        counts = call.counts()
         score = self._score(Folded(results, call.targets, call.learned, counts))
         self._loss = (self._loss[0] - float(counts @ score), self._loss[1] + float(counts.sum()))
         self.n_observations_ += len(counts)
