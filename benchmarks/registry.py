@@ -39,6 +39,10 @@ BENCHMARKS = {
         "benchmarks.diagnose",
         "what diagnose says of two hundred beliefs of which the truth is known; fresh ones every run",
     ),
+    "defaults": (
+        "benchmarks.defaults",
+        "no option given, raw data: losses, coverage, order and cost, beside LogisticRegression and BayesianRidge",
+    ),
     "deep": (
         "benchmarks.deep",
         "posteriors of networks: VIFA, SLANG, SWAG, L-RVGA beside mean field and laplace-torch; D up to 10 million",

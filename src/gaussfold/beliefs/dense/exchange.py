@@ -17,10 +17,11 @@ far from zero; eigenvalues that rounding has pushed below zero are zero, so the 
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq
 
 from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.types import Array
@@ -136,11 +137,25 @@ class SiteSum(NamedTuple):
         scores, place = score(grid), int(np.argmin(np.abs(grid - np.log(middle))))
         while (step := int(np.argmax(scores[max(place - 1, 0) : place + 2])) - min(place, 1)) != 0:
             place += step
-        around = grid[max(place - 1, 0)], grid[min(place + 1, grid.size - 1)]
-        found = minimize_scalar(
-            lambda each: -float(score(np.array([each]))[0]), bounds=around, method="bounded", options={"xatol": 1e-9}
-        )
-        return float(np.exp(found.x))
+        low, high = grid[max(place - 1, 0)], grid[min(place + 1, grid.size - 1)]
+
+        def slope(log_width: float) -> float:
+            return self._slope(math.exp(log_width)) - (log_width - math.log(middle)) / reach**2
+
+        if not slope(low) > 0.0 > slope(high):  # at an end of the grid, or flat
+            return float(WIDTHS[place])
+        return math.exp(brentq(slope, low, high, xtol=1e-12))
+
+    def _slope(self, width: float) -> float:
+        """Derivative of the log evidence by log τ."""
+        variance = width**2
+        grown = 1.0 + variance * self.values
+        share = self.shift**2 * (variance / grown)
+        size, gain = -float(np.sum(variance * self.values / grown)), float(np.sum(share / grown))
+        if self.noise is None:
+            return size + gain
+        left = self.noise.scale - 0.5 * float(np.sum(share))
+        return size + self.noise.shape * gain / left if left > self.noise.prior_scale else size
 
     def belief(self, width: float) -> tuple[DenseGaussian, float | None]:
         """The sites under the prior of that width; and the scale of the noise, where that is unknown."""

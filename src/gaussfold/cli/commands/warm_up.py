@@ -44,6 +44,8 @@ def _fit(face: str, covariance: str, X: Array | sparse.csr_matrix, y: Array) -> 
     model.predict(X)
     if face == "StreamingClassifier":
         model.predict_proba(X)
+        if covariance == "diagonal":  # of one prior, not several
+            gf.StreamingClassifier(covariance=covariance, prior_std=1.0).fit(X, y).predict_proba(X)
         if covariance == "full":
             gf.StreamingClassifier().fit(X, np.arange(60) % 3).predict_proba(X)
     else:
