@@ -2,7 +2,7 @@
 
 The way of a line: `sources` (bytes, unpacked) → `formats` (one file a format) → `text` (chunks of bytes through a
 compiled parser) → `chunks` (CSR rows) → `readers.Stream`, which puts all of it together. `reading` says what the rows
-mean, `columns` and `tables` what the columns of a table do. `read` is the way in for Python.
+mean, `columns` and `tables` what the columns of a table do. `files.read` is the way in for Python.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from gaussfold.data.read import Batch, read
+    from gaussfold.data.files import Batch, read
     from gaussfold.data.synthetic import Streams, TwoGaussians, streams, two_gaussians
 
 __all__ = ["Batch", "Streams", "TwoGaussians", "read", "streams", "two_gaussians"]
-_HOMES = {"Batch": "read", "read": "read"}
+_HOMES = {"Batch": "files", "read": "files"}
 """Where names are that are no laws."""
 
 

@@ -150,10 +150,12 @@ class Coordinates:
         noises: Sequence[NoiseBelief],
         leaders: Sequence[int],
         guess: float,
+        share: float = 1.0,
     ) -> tuple[Coordinates, list[DenseGaussian], list[NoiseBelief], Array]:
         """New coordinates and priors; also the matrix that takes rows to the new coordinates, from the right.
 
-        The width of a belief's prior is its leader's: its own, or that of the member of a bank that counts most.
+        The width of a belief's prior is its leader's: its own, or that of the member of a bank that counts most. It goes
+        ``share`` of the way to the best one, in its logarithm.
         """
         reference = self.moved(ways)
         there = reference.to(self.reference, intercept=ways.intercept)
@@ -163,7 +165,10 @@ class Coordinates:
         sums = [self._taken_out(ways, k, belief, change, noises, level) for k, belief in enumerate(beliefs)]
         widths = [1.0] * len(sums)
         if ways.learns_width:
-            best = {k: sums[k].best_width(1.0, ways.reach) for k in set(leaders)}
+            known = self.widths() / unit[0]
+            best = {
+                k: float(known[k] ** (1.0 - share)) * sums[k].best_width(1.0, ways.reach) ** share for k in set(leaders)
+            }
             widths = [best[k] for k in leaders]
         pairs = [each.belief(width) for each, width in zip(sums, widths, strict=True)]
         priors = tuple(each.prior(width, float(unit[-1])) for each, width in zip(sums, widths, strict=True))

@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from gaussfold.beliefs.bank.belief import Bank
 from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.dynamics import Dynamics, Forgetting, RandomWalk
+from gaussfold.engine.families import is_log_concave
 from gaussfold.estimators import settings
 from gaussfold.estimators.coordinates import Coordinates, Ways, members, with_members
 from gaussfold.estimators.folded import Folded, FoldOptions, learned_rows
@@ -36,9 +37,16 @@ from gaussfold.types import Array
 
 SLICE = 4096
 """Rows that are standardised at a time."""
-SETTLED = 1e-10
-"""Nats by which a belief may still move, from one visit of all rows to the next, when `fit` stops."""
+SETTLED = 1e-8
+"""Part of its standard deviation by which a weight may still move, from one visit of all rows to the next."""
+STILL = 1e-5
+"""The same, where visits bring it no further down: rounding, in problems of a large condition."""
+PATIENCE = 10
+"""Visits without a smaller move than before."""
 MOST_VISITS = 300
+SHORTEST = 0.01
+"""Part of the way to the best width of the prior that is gone at least, where whole steps lead nowhere: as where no row
+contradicts another (separable classes)."""
 
 
 class Call(NamedTuple):
@@ -111,9 +119,14 @@ class Learner(Readout):
         if self._ways is not None:
             beliefs = self._start_from(beliefs, call)
         beliefs, results = self._pass(beliefs, call, known=True)
-        if self._settings.settles and self._likelihood.record is not None and self._settings.rule.record is not None:
+        if self._can_settle():
             beliefs = self._settle(beliefs, call, results)
         self._beliefs = beliefs
+
+    def _can_settle(self) -> bool:
+        """Whether visits come to an end: compiled, and log-concave, for elsewhere there may be several optima."""
+        family, how = self._likelihood.record, self._settings.rule.record
+        return self._settings.settles and family is not None and how is not None and is_log_concave(family)
 
     def _begun(self, n_beliefs: int, *, copied: bool) -> list[AnyBelief]:
         """The beliefs to fold into: new ones, or those there are; copies, if folding may fail half way."""
@@ -227,8 +240,11 @@ class Learner(Readout):
         dim = beliefs[0].dim
         return [move.variance(dim) if isinstance(move, RandomWalk) else 0.0 for move in moves]
 
-    def _look(self, beliefs: list[AnyBelief], row: Call | None, place: int = 0) -> list[AnyBelief]:
-        """New coordinates and prior, with the features of the row that comes next, which has this place in the call."""
+    def _look(self, beliefs: list[AnyBelief], row: Call | None, place: int = 0, share: float = 1.0) -> list[AnyBelief]:
+        """New coordinates and prior, with the features of the row that comes next, which has this place in the call.
+
+        ``share``: how much of the way to the best width is gone.
+        """
         ways, coordinates = self._adaptive()
         if row is not None:
             features = coordinates.features.add(dense_rows(row.X), row.weight)
@@ -240,7 +256,7 @@ class Learner(Readout):
             self._coordinates = replace(coordinates, reference=reference)
             return _unlearned(beliefs, self._coordinates)
         after, found, noises, back = coordinates.exchanged(
-            ways, _dense(beliefs), self._noises(), _leaders(beliefs), self._noise_guess()
+            ways, _dense(beliefs), self._noises(), _leaders(beliefs), self._noise_guess(), share
         )
         self._put_noises(noises)
         self._lookbacks = [memory.seen_from(back) for memory in self._lookbacks]
@@ -250,7 +266,8 @@ class Learner(Readout):
     def _settle(self, beliefs: list[AnyBelief], call: Call, results: list[FoldResult]) -> list[AnyBelief]:
         """Visit all rows again, and choose the prior again, until neither moves: the batch optimum."""
         design, options = self._seen(call.X), self._options(call.weight)
-        linear, moved = isinstance(self._likelihood, Gaussian), np.inf  # whose sites are right at once
+        linear, moves = isinstance(self._likelihood, Gaussian), [np.inf]  # whose sites are right at once
+        share = 1.0
         for _ in range(1 if linear else MOST_VISITS):
             before = [belief.copy() for belief in _dense(beliefs)]
             if not linear:
@@ -259,15 +276,18 @@ class Learner(Readout):
                     for belief, target, sites in zip(beliefs, call.targets, results, strict=True)
                 ]
             if self._ways is not None:
-                beliefs = self._look(beliefs, None)
-            moved = max(new.kl(old) for new, old in zip(_dense(beliefs), before, strict=True))
-            if moved <= SETTLED:
+                if len(moves) > PATIENCE and moves[-1] >= moves[-PATIENCE]:  # sites and width chase each other
+                    share = max(0.5 * share, SHORTEST)
+                beliefs = self._look(beliefs, None, share=share)
+            moves.append(max(_moved(new, old) for new, old in zip(_dense(beliefs), before, strict=True)))
+            stalled = min(moves) <= STILL and min(moves[-PATIENCE:]) > min(moves)
+            if moves[-1] <= SETTLED or stalled:
                 break
         else:
             if not linear:
                 msg = (
                     f"fit has not settled: after {MOST_VISITS} visits of all rows the posterior still moves by "
-                    f"{moved:.1e} nats; it is a posterior of one pass and more, or give refine=0 for one pass"
+                    f"{moves[-1]:.1e} standard deviations; it is a posterior of one pass and more, or give refine=0 for one pass"
                 )
                 warnings.warn(msg, ConvergenceWarning, stacklevel=4)
         return beliefs
@@ -330,6 +350,13 @@ def _check_finite(coordinates: Coordinates, learned: Call) -> None:
     what = "X" if not coordinates.features.finite else "y"
     msg = f"{what}: too large to square, row {row} of those to be learned among others; scale it, or drop the row"
     raise ValueError(msg)
+
+
+def _moved(new: DenseGaussian, old: DenseGaussian) -> float:
+    """The largest move of a mean in its standard deviations, or of a variance as a part of it."""
+    variance = old.variance()
+    steps = np.abs(new.mean - old.mean) / np.sqrt(variance), np.abs(new.variance() - variance) / variance
+    return float(np.max(steps))
 
 
 def _joined(pieces: Sequence[list[FoldResult]]) -> list[FoldResult]:

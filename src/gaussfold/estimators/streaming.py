@@ -76,10 +76,11 @@ class StreamingEstimator(Learner):
             Each row's likelihood is raised to this power (>= 0).
         refine : int or "auto", default="auto"
             "auto" (or None): scales of the features from all rows, one pass over them in a random order (the same for
-            the same ``random_state``, and for None), then for ``covariance="full"`` visits of all rows until the
-            posterior moves by less than 1e-10 nats: the batch optimum, prior included, where the order of the rows no
-            longer matters. A ConvergenceWarning says if it does not settle. With forgetting or drift rows keep their
-            order and are seen once. 0: one pass in the given order, as `partial_fit`. A number: afterwards
+            the same ``random_state``, and for None), then for ``covariance="full"`` visits of all rows until
+            no weight moves by more than 1e-8 of its standard deviation: the batch optimum, prior included, where the
+            order of the rows no longer matters. A ConvergenceWarning says if it does not settle. A likelihood that is
+            not log-concave (``df=``) has no one optimum: its rows are seen once. With forgetting or drift they keep
+            their order and are seen once. 0: one pass in the given order, as `partial_fit`. A number: afterwards
             revisit every row so many times, exchanging its part in the posterior for a better one. Not with forgetting
             or drift.
 

@@ -26,7 +26,7 @@ class Outputs(VectorLikelihood):
     --------
     >>> from gaussfold.likelihoods import Gaussian, Poisson
     >>> Outputs([Gaussian(0.5), Poisson()]).log_prob([[0.3, 2.0]], [[0.1, 0.7]])
-    array([-1.6128])
+    array([-1.6127])
     """
 
     families: tuple[Likelihood, ...]

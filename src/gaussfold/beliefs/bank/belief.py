@@ -67,7 +67,7 @@ class Bank:
     >>> y = np.repeat([1.0, 0.0], 50)
     >>> result = gf.fold(bank, gf.likelihoods.Bernoulli(), np.ones((100, 1)), y)
     >>> print(bank.weights.round(2))
-    [0.01 0.99]
+    [0. 1.]
     """
 
     def __init__(

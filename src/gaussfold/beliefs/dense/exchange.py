@@ -99,7 +99,7 @@ class SiteSum(NamedTuple):
             rest = prior_scale + 0.5 * max(found, 0.0)
         relative = after.std
         if free_last:
-            own = float(total[-1, -1]) + float(after.std[-1]) ** -2.0
+            own = max(float(total[-1, -1]), 0.0) + float(after.std[-1]) ** -2.0  # rounding, where sites say little
             share = total[:-1, -1] / own
             last = own, float(shift[-1]), share
             if rest is not None:

@@ -45,7 +45,7 @@ class DiagonalBlocks(DiagonalBelief):
     >>> X = csr_array(([1.0, 1.0, 1.0], ([0, 0, 1], [5, 77, 5])), shape=(2, 2**20))
     >>> result = gf.fold(belief, gf.likelihoods.Softmax(3), X, [1, 2])
     >>> print(result.log_predictive.round(2))
-    [-1.1  -1.18]
+    [-1.1  -1.22]
     """
 
     def __init__(self, mean: ArrayLike, var: ArrayLike, dtype: DTypeLike = np.float64) -> None:

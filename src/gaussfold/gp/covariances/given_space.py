@@ -61,7 +61,7 @@ class GivenStateSpace(Covariance):
 
     >>> kernel = GivenStateSpace([[0.0, 1.0], [-4.0, -0.4]], [1.0, 0.0], [[0.0, 0.0], [0.0, 1.0]])
     >>> kernel(np.array([[0.0]]), np.array([[0.0], [1.5]])).round(4)
-    array([[ 0.3125, -0.2233]])
+    array([[ 0.3125, -0.225 ]])
     """
 
     feedback: Matrix
