@@ -154,8 +154,8 @@ class Coordinates:
     ) -> tuple[Coordinates, list[DenseGaussian], list[NoiseBelief], Array]:
         """New coordinates and priors; also the matrix that takes rows to the new coordinates, from the right.
 
-        The width of a belief's prior is its leader's: its own, or that of the member of a bank that counts most. It goes
-        ``share`` of the way to the best one, in its logarithm.
+        The width of a belief's prior is its leader's: its own, or that of the member of a bank that counts most. It
+        goes ``share`` of the way to the best one, in its logarithm.
         """
         reference = self.moved(ways)
         there = reference.to(self.reference, intercept=ways.intercept)

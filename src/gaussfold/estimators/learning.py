@@ -15,11 +15,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from gaussfold.beliefs.bank.belief import Bank
-from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.dynamics import Dynamics, Forgetting, RandomWalk
 from gaussfold.engine.families import is_log_concave
-from gaussfold.estimators import settings
-from gaussfold.estimators.coordinates import Coordinates, Ways, members, with_members
+from gaussfold.estimators import gaussians, settings
+from gaussfold.estimators.coordinates import Coordinates, Ways
 from gaussfold.estimators.folded import Folded, FoldOptions, learned_rows
 from gaussfold.estimators.noise import NoiseBelief
 from gaussfold.estimators.noise_bank import NoiseBank
@@ -139,8 +138,8 @@ class Learner(Readout):
             self._noise = NoiseBank.start(self._noise, beliefs[0])
         if self._ways is None:
             return beliefs
-        self._coordinates = Coordinates.start(self._ways, self.n_features_in_, len(_dense(beliefs)))
-        return _unlearned(beliefs, self._coordinates)
+        self._coordinates = Coordinates.start(self._ways, self.n_features_in_, len(gaussians.dense(beliefs)))
+        return gaussians.unlearned(beliefs, self._coordinates)
 
     def _start_from(self, beliefs: list[AnyBelief], call: Call) -> list[AnyBelief]:
         """New beliefs in the coordinates of all rows."""
@@ -153,7 +152,7 @@ class Learner(Readout):
         guess = found.guess(ways, self._noise_guess())
         self._put_noises([each.from_guess(guess, 2.0 * each.prior_shape) for each in self._noises()])
         self._coordinates = found
-        return _unlearned(beliefs, found)
+        return gaussians.unlearned(beliefs, found)
 
     def _noises(self) -> list[NoiseBelief]:
         """What is believed of the noise, by each member; nothing where it is known."""
@@ -254,14 +253,14 @@ class Learner(Readout):
         if self.n_observations_ == 0:  # nothing to take over; a difference of two priors would be rounding
             reference = coordinates.moved(ways)
             self._coordinates = replace(coordinates, reference=reference)
-            return _unlearned(beliefs, self._coordinates)
+            return gaussians.unlearned(beliefs, self._coordinates)
         after, found, noises, back = coordinates.exchanged(
-            ways, _dense(beliefs), self._noises(), _leaders(beliefs), self._noise_guess(), share
+            ways, gaussians.dense(beliefs), self._noises(), gaussians.leaders(beliefs), self._noise_guess(), share
         )
         self._put_noises(noises)
         self._lookbacks = [memory.seen_from(back) for memory in self._lookbacks]
         self._coordinates = after
-        return _put_back(beliefs, found, after)
+        return gaussians.put_back(beliefs, found, after)
 
     def _settle(self, beliefs: list[AnyBelief], call: Call, results: list[FoldResult]) -> list[AnyBelief]:
         """Visit all rows again, and choose the prior again, until neither moves: the batch optimum."""
@@ -269,7 +268,7 @@ class Learner(Readout):
         linear, moves = isinstance(self._likelihood, Gaussian), [np.inf]  # whose sites are right at once
         share = 1.0
         for _ in range(1 if linear else MOST_VISITS):
-            before = [belief.copy() for belief in _dense(beliefs)]
+            before = [belief.copy() for belief in gaussians.dense(beliefs)]
             if not linear:
                 results = [
                     sweep(belief, self._likelihood, design, target, sites, tolerance=0.0, **options)
@@ -279,7 +278,9 @@ class Learner(Readout):
                 if len(moves) > PATIENCE and moves[-1] >= moves[-PATIENCE]:  # sites and width chase each other
                     share = max(0.5 * share, SHORTEST)
                 beliefs = self._look(beliefs, None, share=share)
-            moves.append(max(_moved(new, old) for new, old in zip(_dense(beliefs), before, strict=True)))
+            moves.append(
+                max(gaussians.moved(new, old) for new, old in zip(gaussians.dense(beliefs), before, strict=True))
+            )
             stalled = min(moves) <= STILL and min(moves[-PATIENCE:]) > min(moves)
             if moves[-1] <= SETTLED or stalled:
                 break
@@ -287,7 +288,8 @@ class Learner(Readout):
             if not linear:
                 msg = (
                     f"fit has not settled: after {MOST_VISITS} visits of all rows the posterior still moves by "
-                    f"{moves[-1]:.1e} standard deviations; it is a posterior of one pass and more, or give refine=0 for one pass"
+                    f"{moves[-1]:.1e} standard deviations; it is a posterior of one pass and more, or give "
+                    "refine=0 for one pass"
                 )
                 warnings.warn(msg, ConvergenceWarning, stacklevel=4)
         return beliefs
@@ -352,47 +354,9 @@ def _check_finite(coordinates: Coordinates, learned: Call) -> None:
     raise ValueError(msg)
 
 
-def _moved(new: DenseGaussian, old: DenseGaussian) -> float:
-    """The largest move of a mean in its standard deviations, or of a variance as a part of it."""
-    variance = old.variance()
-    steps = np.abs(new.mean - old.mean) / np.sqrt(variance), np.abs(new.variance() - variance) / variance
-    return float(np.max(steps))
-
-
 def _joined(pieces: Sequence[list[FoldResult]]) -> list[FoldResult]:
     """Traces of all rows, one for each belief, from those of pieces."""
     if len(pieces) == 1:
         return pieces[0]
     columns = [zip(*traces, strict=True) for traces in zip(*pieces, strict=True)]
     return [Trace(*(np.concatenate(column) for column in each)) for each in columns]
-
-
-def _dense(beliefs: Sequence[AnyBelief]) -> list[DenseGaussian]:
-    """The Gaussians of all beliefs, one after the other."""
-    return [each for belief in beliefs for each in members(belief) if isinstance(each, DenseGaussian)]
-
-
-def _leaders(beliefs: Sequence[AnyBelief]) -> list[int]:
-    """For each of these Gaussians the place of the one that speaks for its belief: in a bank, what counts most."""
-    leaders: list[int] = []
-    for belief in beliefs:
-        best = int(np.argmax(belief.weights)) if isinstance(belief, Bank) else 0
-        leaders += [len(leaders) + best] * len(members(belief))
-    return leaders
-
-
-def _unlearned(beliefs: Sequence[AnyBelief], coordinates: Coordinates) -> list[AnyBelief]:
-    """Beliefs that know their priors only."""
-    return _put_back(beliefs, [prior.belief() for prior in coordinates.priors], coordinates)
-
-
-def _put_back(
-    beliefs: Sequence[AnyBelief], found: Sequence[DenseGaussian], coordinates: Coordinates
-) -> list[AnyBelief]:
-    """Beliefs of other Gaussians, given one after the other."""
-    parts, start = [], 0
-    for belief in beliefs:
-        stop = start + len(members(belief))
-        parts.append(with_members(belief, found[start:stop], coordinates.priors[start:stop]))
-        start = stop
-    return parts
