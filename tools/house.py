@@ -27,7 +27,7 @@ LIMITS: dict[str, float] = {
     "largest": 374,
     "codes": 5,
     "switches": 85,
-    "foreign": 1,
+    "foreign": 8,
     "imports": 0,
     "any_per_thousand": 5.0,
     "asked": 10,

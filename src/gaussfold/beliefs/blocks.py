@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Self, TypeAlias, final
+from typing import Self, TypeAlias, cast, final
 
 import numpy as np
 
@@ -47,8 +47,8 @@ class BlockGaussian:
     [-1.1  -1.35 -1.15 -0.5 ]
     """
 
-    def __init__(self, blocks: Sequence[Part]) -> None:
-        self._blocks = list(blocks)
+    def __init__(self, blocks: Sequence[object]) -> None:
+        self._blocks = [cast("Part", block) for block in blocks]  # as is made sure of below
         checks.whole("len(blocks)", len(self._blocks), least=2, remedy="one class needs no softmax")
         first = self._blocks[0]
         for block in self._blocks:
@@ -226,7 +226,8 @@ def _visit(belief: BlockGaussian, data: Observations, program: ClassProgram, how
     learn = bool(data.learned[0])
     if learn and how.dynamics is not None:
         how.dynamics.tick(belief)
-    found = check_moments(belief.class_marginals(data.X, program.nodes.shape[0]))
+    rows = dense_rows(data.X)  # whatever they came as: sums in the same order
+    found = check_moments(belief.class_marginals(rows, program.nodes.shape[0]))
     mean, variance = np.ascontiguousarray(found.mean[0]), np.ascontiguousarray(found.variance[0])
     trace.mean[row], trace.variance[row] = mean, variance
     trace.log_predictive[row] = np.nan
@@ -243,9 +244,8 @@ def _visit(belief: BlockGaussian, data: Observations, program: ClassProgram, how
         raise RowError(row)
     if weight > 0.0:
         shift = gradient + precision * (mean + variance * gradient)
-        x = dense_rows(data.X)[0]
         for block, share, pull in zip(belief.blocks, precision, shift, strict=True):
-            block.absorb(x, float(share), float(pull))
+            block.absorb(rows[0], float(share), float(pull))
         trace.site_precision[row], trace.site_shift[row] = precision, shift
 
 

@@ -97,6 +97,8 @@ def header(model: Any, learned: Learned) -> dict[str, object]:
 def blank(cls: Callable[..., Model], described: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Model:
     """The estimator of a file before it had learned: its parameters, names and classes."""
     values = dict(described["parameters"])
+    if "classes" in described:
+        values.setdefault("multi_class", "ovr")  # files from before there was anything else
     values |= {name: registry.decode(values[name], name) for name in OPTIONS}
     values |= schema.part_of(arrays, "parameter.")
     model: Any = cls(**values, random_state=decode_rng(described["random_state"]))
@@ -114,9 +116,14 @@ def restored_beliefs(
 ) -> list[AnyBelief]:
     """The beliefs of a file, as many and as wide as its header says."""
     schema.equal("classes", "classes" in described, is_classifier(model), "which classifiers have, and no others")
-    schema.equal("n_beliefs", described["n_beliefs"], count_of(described), "for two classes 1, else one each")
+    several = count_of(described)
+    together = several > 1 and described["n_beliefs"] == 1  # a softmax's, which the estimator looks at itself
+    schema.equal(
+        "n_beliefs", described["n_beliefs"], 1 if together else several, "one, or for several classes one each"
+    )
     beliefs = [restore_belief(schema.part_of(arrays, f"belief{i}.")) for i in range(described["n_beliefs"])]
     dim = described["n_features"] + bool(model.fit_intercept)
+    dim *= several if together else 1
     for i, belief in enumerate(beliefs):
         schema.equal(f"belief{i}", belief.dim, dim, "one parameter for each feature and one for the intercept")
         if f"lookback{i}.X" in arrays:

@@ -12,10 +12,12 @@ from sklearn.utils import Tags
 
 from gaussfold import checks, rules, schema
 from gaussfold.beliefs.bank.belief import Bank
+from gaussfold.dynamics import Forgetting, RandomWalk
 from gaussfold.estimators import settings, storage, validation
 from gaussfold.estimators.folded import Folded, FoldOptions, learned_rows
 from gaussfold.estimators.noise import NoiseBelief
 from gaussfold.estimators.noise_bank import NoiseBank
+from gaussfold.estimators.pace import OwnPace
 from gaussfold.estimators.parameters import RandomState
 from gaussfold.estimators.priors import AnyBelief
 from gaussfold.estimators.readout import Readout
@@ -127,7 +129,7 @@ class StreamingEstimator(Readout):
             msg = "forget(ticks) needs forgetting < 1 or drift_std > 0; this model was told to keep everything"
             raise ValueError(msg)
         for belief in self._beliefs:
-            dynamics.tick(belief, ticks)
+            self._belief_dynamics(dynamics).tick(belief, ticks)
         if isinstance(self._noise, NoiseBank):
             self._noise = self._noise.relax(self._bank(), ticks)
         elif self._noise is not None:
@@ -206,13 +208,17 @@ class StreamingEstimator(Readout):
         self = storage.blank(cls, header, arrays)
         beliefs = storage.restored_beliefs(self, header, arrays)  # before a prior of that many features is made
         self._prepare()
-        self._settings.prior.check_kind(beliefs, banks=self._settings.banks)
+        self._check_kind(beliefs)
         looks_back = bool(self._settings.second_look)
         found = storage.learned(header, arrays, self._parameters, beliefs, looks_back=looks_back)
         schema.equal("noise", found.noise is None, self._noise is None, "as noise_std says whether it is learned")
         self._beliefs, self._lookbacks, self._noise = found.beliefs, found.lookbacks, found.noise
         self._rng, self._loss, self.n_observations_ = found.rng, found.loss, found.n_observations
         return self
+
+    def _check_kind(self, beliefs: list[AnyBelief]) -> None:
+        """Refuse beliefs, of a model file, that are not what the parameters say."""
+        self._settings.prior.check_kind(beliefs, banks=self._settings.banks)
 
     def _record(self) -> storage.Learned:
         return storage.Learned(
@@ -226,6 +232,10 @@ class StreamingEstimator(Readout):
         return tags
 
     # The steps.
+
+    def _belief_dynamics(self, dynamics: Forgetting | RandomWalk | OwnPace) -> Forgetting | RandomWalk | OwnPace:
+        """What ticks over one of the beliefs."""
+        return dynamics
 
     def _start_over(self) -> None:
         for name in _LEARNED:
@@ -264,7 +274,7 @@ class StreamingEstimator(Readout):
     def _learn(self, X: AnyRows, targets: list[Array], weight: Array | None, refine: int = 0) -> None:
         """Fold the rows in. Everything has been checked; from here on only `fold` could fail."""
         if not self._beliefs:
-            beliefs = [self._settings.start() for _ in targets]
+            beliefs = self._first_beliefs(targets)
             if isinstance(self._noise, NoiseBelief) and isinstance(beliefs[0], Bank):
                 self._noise = NoiseBank.start(self._noise, beliefs[0])
             self._lookbacks = [Lookback(self._settings.second_look) for _ in targets if self._settings.second_look]
@@ -287,8 +297,16 @@ class StreamingEstimator(Readout):
             self._loss = (self._loss[0] - float(counts @ score), self._loss[1] + float(counts.sum()))
             self.n_observations_ += len(counts)
         else:  # nothing is learned, to the last bit
-            self._likelihood.check_labels(targets[0])
+            self._check_targets(targets)
         self._beliefs = beliefs
+
+    def _check_targets(self, targets: list[Array]) -> None:
+        """Refuse labels that the likelihood cannot explain, where no fold does."""
+        self._likelihood.check_labels(targets[0])
+
+    def _first_beliefs(self, targets: list[Array]) -> list[AnyBelief]:
+        """Beliefs that have seen nothing, one for each array of labels."""
+        return [self._settings.start() for _ in targets]
 
     def _fold(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,13 +15,17 @@ from gaussfold.expectations.quasi_random import enough_nodes, normal_nodes
 from gaussfold.likelihoods.against_others import AgainstOthers, differences
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.likelihoods.normal import NormalMoments
-from gaussfold.linalg.small import applied, symmetrised
+from gaussfold.linalg.small import applied, lower_roots, symmetrised
 from gaussfold.types import Array, ArrayLike
 
 POSITIVE = 5
 """Up to so many classes the nodes for K - 1 differences have positive weights."""
 TENSOR = 4
 """Up to so many classes, products of Gauss-Hermite rules are few nodes enough."""
+PREDICTING = 1024
+"""Nodes for the probabilities of a row."""
+ROOM = 1 << 21
+"""Numbers that are worked on at a time."""
 LEARNING = 128
 """Nodes at each row of a stream: with twice as many posteriors of digits differ by a hundredth of their spread."""
 
@@ -231,3 +236,37 @@ def _spread(p: Array) -> Array:
 def _product(slope: Array, p: Array) -> Array:
     """``∂(p_i p_j)/∂f_k``."""
     return np.asarray(slope[..., :, None, :] * p[..., None, :, None] + p[..., :, None, None] * slope[..., None, :, :])
+
+
+def class_log_probabilities(mean: Array, spread: Array) -> Array:
+    """``log E p_k`` (n, K) over latents of mean (n, K) and covariance (n, K, K), or variances (n, K) between none.
+
+    By `PREDICTING` nodes for each row, in the log: a probability may be too small for a double.
+    """
+    out = np.empty(mean.shape)
+    for rows, log_p in _log_probabilities(mean, spread):
+        found = scipy.special.logsumexp(log_p, axis=2) - np.log(log_p.shape[2])
+        out[rows] = found - scipy.special.logsumexp(found, axis=1, keepdims=True)
+    return out
+
+
+def class_probability_std(mean: Array, spread: Array) -> Array:
+    """Standard deviation (n, K) of the p_k that latents give."""
+    out = np.empty(mean.shape)
+    for rows, log_p in _log_probabilities(mean, spread):
+        out[rows] = np.exp(log_p).std(axis=2)
+    return out
+
+
+def _log_probabilities(mean: Array, spread: Array) -> Iterator[tuple[slice, Array]]:
+    """Of some rows at a time, at every node: (rows, K, nodes)."""
+    n, classes = mean.shape
+    nodes = normal_nodes(classes, enough_nodes(classes, PREDICTING))
+    size = max(1, ROOM // nodes.size)
+    for first in range(0, n, size):
+        rows = slice(first, first + size)
+        if spread.ndim == 2:
+            f = mean[rows, :, None] + np.sqrt(spread[rows])[:, :, None] * nodes
+        else:
+            f = mean[rows, :, None] + lower_roots(spread[rows], "cov") @ nodes
+        yield rows, f - scipy.special.logsumexp(f, axis=1, keepdims=True)
