@@ -26,5 +26,5 @@ def __getattr__(name: str) -> object:
         raise AttributeError(msg)
     home = importlib.import_module(f"gaussfold.data.{_HOMES.get(name, 'synthetic')}")
     value: object = vars(home)[name]
-    globals()[name] = value  # a module of the same name must not come before it
+    globals()[name] = value  # asked for once
     return value

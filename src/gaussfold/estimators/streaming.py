@@ -159,7 +159,7 @@ class StreamingEstimator(Learner):
 
         Draws from the belief are weighted by the exact posterior density; the tail of these weights (PSIS
         k-hat) tells how far apart the two are. ``print(model.diagnose(X, y))`` says it in words. If the
-        verdict is poor, ``fit(X, y, refine=10)`` may help.
+        verdict is poor after one pass, ``fit(X, y)``, which visits rows until the posterior settles, may help.
 
         Parameters
         ----------
