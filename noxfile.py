@@ -47,6 +47,13 @@ def imports(session: nox.Session) -> None:
     session.run("python", "-m", "tools.lint", "imports")
 
 
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The site, guides run and warnings as errors, into output/site (``nox -s docs -- --quick`` runs no guide)."""
+    session.install("-e", ".[docs]")
+    session.run("python", "-m", "tools.site", *session.posargs)
+
+
 @nox.session(venv_backend="none")
 def house(session: nox.Session) -> None:
     """The code in numbers, and whether one of them is above its limit."""

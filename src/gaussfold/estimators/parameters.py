@@ -101,7 +101,7 @@ class StreamingParameters:
         Number of rows learned.
     n_features_in_ : int
         Number of features.
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (n_features,)
         Names of the columns, if X was a dataframe whose names are all strings.
     """
 

@@ -1,0 +1,1 @@
+"""Pages of the site, and what draws and writes some of them."""

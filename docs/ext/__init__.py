@@ -1,0 +1,1 @@
+"""What the site makes from the package itself, so that it cannot go stale."""

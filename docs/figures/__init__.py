@@ -1,0 +1,1 @@
+"""The site's own drawings: ``python -m docs.figures`` draws them all into ``docs/images``."""
