@@ -47,6 +47,18 @@ def sweep(
     Returns
     -------
     The marginals *without* each row's own site (leave-one-out, as far as the sites go), and the new sites.
+
+    Examples
+    --------
+    >>> import numpy as np, gaussfold as gf
+    >>> X, y = np.array([[1.0], [1.0], [1.0]]), np.array([1.0, 1.0, 0.0])
+    >>> belief = gf.DenseGaussian.isotropic(1, std=2.0)
+    >>> sites = gf.fold(belief, "bernoulli", X, y)
+    >>> belief.mean.round(3)
+    array([0.585])
+    >>> sites = gf.sweep(belief, "bernoulli", X, y, sites, n_sweeps=20)
+    >>> belief.mean.round(3)
+    array([0.595])
     """
     check_belief(belief)
     whole("n_sweeps", n_sweeps, least=0)

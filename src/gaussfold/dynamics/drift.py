@@ -26,6 +26,15 @@ class Forgetting:
         γ in (0, 1]; 1 forgets nothing.
     prior
         The belief to return to; it is not changed.
+
+    Examples
+    --------
+    >>> import gaussfold as gf
+    >>> prior = gf.DenseGaussian.isotropic(1, std=2.0)
+    >>> belief = gf.DenseGaussian.isotropic(1, std=0.1)
+    >>> gf.dynamics.Forgetting(0.9, prior).tick(belief, 20)
+    >>> belief.variance().round(3)
+    array([0.081])
     """
 
     factor: float
@@ -50,6 +59,14 @@ class RandomWalk:
     scale
         What one step is counted in, one unit per parameter (> 0), where parameters differ in their size; None: all
         take steps of the same size. Not for diagonal beliefs, whose features share a clock.
+
+    Examples
+    --------
+    >>> import gaussfold as gf
+    >>> belief = gf.DenseGaussian.isotropic(1, std=0.1)
+    >>> gf.dynamics.RandomWalk(0.3).tick(belief, 4)
+    >>> belief.variance().round(3)
+    array([0.37])
     """
 
     std: float

@@ -112,6 +112,16 @@ def elbo(
     """Lower bound of the log evidence: ``Σ w_i E_q log p(y_i|x_i'θ) - KL(q || p0)``.
 
     It is tight when the belief is the posterior.
+
+    Examples
+    --------
+    >>> import numpy as np, gaussfold as gf
+    >>> prior, noise = gf.DenseGaussian.isotropic(1, std=1.0), gf.likelihoods.Gaussian(0.5)
+    >>> X, y = np.array([[1.0], [2.0]]), np.array([0.3, 1.1])
+    >>> belief = prior.copy()
+    >>> evidence = gf.fold(belief, noise, X, y).log_predictive.sum()
+    >>> round(float(elbo(belief, prior, noise, X, y) - evidence), 9)
+    0.0
     """
     data = observe(likelihood, X, y, prior.dim, sample_weight)
     fit = likelihood.expected_log_prob(data.y, belief.marginal(data.X))

@@ -27,7 +27,15 @@ class CalibrationCurve(NamedTuple):
 def nlpd(
     belief: Distribution, likelihood: Likelihood, X: ArrayLike, y: ArrayLike, *, sample_weight: ArrayLike | None = None
 ) -> float:
-    """Mean negative log predictive density ``-log E_q p(y|x'θ)``, in nats per observation."""
+    """Mean negative log predictive density ``-log E_q p(y|x'θ)``, in nats per observation.
+
+    Examples
+    --------
+    >>> import numpy as np, gaussfold as gf
+    >>> belief = gf.DenseGaussian.isotropic(1, std=1.0)
+    >>> round(nlpd(belief, gf.likelihoods.Gaussian(0.5), [[1.0], [2.0]], [0.3, -0.1]), 4)
+    1.355
+    """
     data = observe(likelihood, X, y, belief.dim, sample_weight)
     if not data.y.size:
         msg = "y: no row has both a label and a weight; at least one is needed"

@@ -104,6 +104,14 @@ def load(path: str | os.PathLike[str]) -> Any:
     StoreError
         ``path`` is missing, a directory, truncated, altered, not a gaussfold file, or written by a later
         version. The message says which.
+
+    Examples
+    --------
+    >>> import gaussfold as gf, tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "belief.gf")
+    >>> gf.save(gf.DiagonalGaussian.isotropic(3, std=0.5), path)
+    >>> gf.load(path).var
+    array([0.25, 0.25, 0.25])
     """
     file = Path(_checked_path(path))
     try:

@@ -182,7 +182,15 @@ class _Composite(Covariance):
 
 
 class Sum(_Composite):
-    """``k(x, z) = Σ kᵢ(x, z)``; in state space the states are stacked."""
+    """``k(x, z) = Σ kᵢ(x, z)``; in state space the states are stacked.
+
+    Examples
+    --------
+    >>> from gaussfold.gp import Constant, Matern32
+    >>> kernel = Constant(1.0) + Matern32(1.0, 2.0)
+    >>> list(kernel.parameters())
+    ['0.variance', '1.variance', '1.lengthscale']
+    """
 
     def scaled(self, factor: float) -> Covariance:
         """Every part takes the factor."""

@@ -37,6 +37,14 @@ class Constant(Flat):
     ----------
     variance : float
         Positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [1.0]])
+    >>> Constant(4.0)(X, X)
+    array([[4., 4.],
+           [4., 4.]])
     """
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:

@@ -57,6 +57,14 @@ class Linear(Scaled):
         Of the slope, > 0.
     centre : float
         Where the line passes through zero; not learned.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.0], [2.0]])
+    >>> Linear(variance=0.5)(X, X)
+    array([[0.5, 1. ],
+           [1. , 2. ]])
     """
 
     centre: float = 0.0

@@ -98,6 +98,14 @@ class Matern12(Matern):
     ----------
     variance, lengthscale : float
         Positive; lengthscale may be a tuple with one number per input column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [1.5]])
+    >>> Matern12(variance=2.0, lengthscale=1.5)(X, X[:1]).round(4)
+    array([[2.    ],
+           [0.7358]])
     """
 
     series: ClassVar[tuple[float, ...]] = (1.0,)
@@ -130,6 +138,14 @@ class Matern52(Matern):
     ----------
     variance, lengthscale : float
         Positive; lengthscale may be a tuple with one number per input column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [1.5]])
+    >>> Matern52(variance=2.0, lengthscale=1.5)(X, X[:1]).round(4)
+    array([[2.   ],
+           [1.048]])
     """
 
     series: ClassVar[tuple[float, ...]] = (1.0, 1.0, 1.0 / 3.0)
@@ -143,6 +159,14 @@ class Matern72(Matern):
     ----------
     variance, lengthscale : float
         Positive; lengthscale may be a tuple with one number per input column.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [1.5]])
+    >>> Matern72(variance=2.0, lengthscale=1.5)(X, X[:1]).round(4)
+    array([[2.    ],
+           [1.0899]])
     """
 
     series: ClassVar[tuple[float, ...]] = (1.0, 1.0, 2.0 / 5.0, 1.0 / 15.0)

@@ -68,6 +68,15 @@ class Periodic(Covariance):
         Number of harmonics of the Markov form, which has 2(order + 1) states. Dense and sparse structures do not
         use it. None takes as many as leave out less than 1e-5 of the variance, at least 6; short length scales need
         many, and one that would need more than 60 is refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [3.5], [7.0]])
+    >>> Periodic(variance=1.0, lengthscale=0.8, period=7.0)(X, X[:1]).round(4)
+    array([[1.    ],
+           [0.0439],
+           [1.    ]])
     """
 
     variance: float = 1.0

@@ -74,6 +74,14 @@ class SquaredExponential(Stationary):
     order : int
         Degree of the Taylor polynomial, which is the size of the Markov state; 1 to 10. Dense and sparse
         structures do not use it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [1.5]])
+    >>> SquaredExponential(variance=2.0, lengthscale=1.5)(X, X[:1]).round(4)
+    array([[2.    ],
+           [1.2131]])
     """
 
     order: int = 6

@@ -28,6 +28,14 @@ class White(Flat):
     ----------
     variance : float
         Positive.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[0.0], [1.0]])
+    >>> White(0.3)(X, X)
+    array([[0.3, 0. ],
+           [0. , 0.3]])
     """
 
     def __call__(self, X: Array, Z: Array | None = None) -> Array:
