@@ -110,8 +110,9 @@ class Coordinates:
         """Standardised rows, with a column of ones for the intercept."""
         n, d = X.shape
         design = np.empty((n, d + intercept))
-        np.subtract(X, self.reference.centre, out=design[:, :d])
-        design[:, :d] /= self.reference.scale
+        with np.errstate(over="ignore"):  # what has no number any more is refused by whoever folds or looks
+            np.subtract(X, self.reference.centre, out=design[:, :d])
+            design[:, :d] /= self.reference.scale
         if intercept:
             design[:, d] = 1.0
         return Block(design)

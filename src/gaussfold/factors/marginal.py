@@ -22,12 +22,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cholesky, eigh, solve_triangular
+from scipy.linalg import cholesky, eigh
 
 from gaussfold.engine.lowrank.products import columns, gram, mix
 from gaussfold.engine.lowrank.row import KeptVariance, Rescaled, RowCut, fold_row
 from gaussfold.factors.eigen import AS_IT_IS, Sight, cut_weakest, row_cut, small_gram, turn_back, weakest
 from gaussfold.factors.recursive_em import Seen, tiles
+from gaussfold.linalg.triangles import inverse_of_lower
 from gaussfold.rows import Matrix, is_sparse
 from gaussfold.types import Array
 
@@ -202,4 +203,4 @@ def _whitening(G: Array) -> tuple[Array, float]:
     """L⁻¹ of LL' = I + G, and the least that 1 - ρ can be, 1/(1 + the largest strength) (bounded by the trace)."""
     one = np.eye(len(G))
     lower = cholesky(one + 0.5 * (G + G.T), lower=True)
-    return np.ascontiguousarray(solve_triangular(lower, one, lower=True)), 1.0 / (1.0 + float(np.trace(G)))
+    return np.ascontiguousarray(inverse_of_lower(lower)), 1.0 / (1.0 + float(np.trace(G)))

@@ -18,9 +18,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+from scipy.linalg import cho_factor, cho_solve, cholesky
 
 from gaussfold.engine.lowrank.products import add_product, add_squares, gram, mix, mix_rows, reach, tile_rows
+from gaussfold.linalg.triangles import solve_triangular
 from gaussfold.rows import Matrix, is_sparse
 from gaussfold.types import Array
 

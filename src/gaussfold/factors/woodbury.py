@@ -13,14 +13,15 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, solve_triangular
+from scipy.linalg import cho_factor, cho_solve
 
 from gaussfold.engine.lowrank.products import mix, mix_rows, reach, weighted_gram
+from gaussfold.linalg.triangles import solve_triangular
 from gaussfold.rows import Matrix, is_sparse
 from gaussfold.types import Array
 
 CANCELLED = 1e-5
-"""Sparse rows: below this share of x'Ψ⁻¹x the difference has lost too many digits, and the sum of squares is used."""
+"""Below this share of x'Ψ⁻¹x a difference has lost too many digits, and the sum of squares is used."""
 
 
 class View(NamedTuple):
@@ -111,7 +112,11 @@ class Precision:
         return np.vstack([R, _dense(scaled @ self.rows.T).T])
 
     def diagonal(self) -> Array:
-        """Diagonal of the covariance: (1 - |L⁻¹F'Ψ^(-1/2)|²)/ψ, M = LL'."""
+        """Diagonal of the covariance: (1 - |L⁻¹F'Ψ^(-1/2)|²)/ψ, M = LL'.
+
+        Where that difference has lost its digits the sum of squares is used, at a unit vector. It cannot be so for
+        many parameters: the shares that F explains add up to less than its columns.
+        """
         out = np.empty(self.psi.size)
         step = max(1, (1 << 18) // len(self.gram))
         lower = np.tril(self._cho[0])
@@ -122,7 +127,13 @@ class Precision:
                 F = np.hstack([F, _dense(self.rows[:, part]).T])
             scale = 1.0 / np.sqrt(self.psi[part], dtype=np.float64)
             seen = solve_triangular(lower, (F * scale[:, None]).T, lower=True)
-            out[part] = scale**2 * (1.0 - np.einsum("ij,ij->j", seen, seen))
+            out[part] = 1.0 - np.einsum("ij,ij->j", seen, seen)
+        cancelled = np.flatnonzero(out <= CANCELLED)
+        out /= self.psi
+        for at in cancelled:
+            unit = np.zeros((1, out.size))
+            unit[0, at] = 1.0
+            out[at] = self.variances(unit)[0]
         return out
 
     def times(self, vectors: Array) -> Array:
@@ -163,6 +174,16 @@ def _factorised(gram: Array) -> tuple[Array, bool]:
         upper: Array = np.asarray(np.linalg.qr(np.sqrt(1.0 + np.maximum(values, 0.0))[:, None] * vectors.T, mode="r"))
         return np.asarray(upper.T * np.sign(np.diag(upper))), True
     return np.asarray(factor), bool(lower)
+
+
+def too_strong(psi: Array, X: Matrix, inner: Array, site_precision: Array) -> list[int]:
+    """Which rows say more than 1/eps times what is known of a parameter, λx²/ψ: rounding would leave nothing else.
+
+    ``inner`` is x'Ψ⁻¹x of each, so that few rows are looked at entry by entry. They are to be refused.
+    """
+    most = 1.0 / float(np.finfo(psi.dtype).eps)
+    suspects = np.flatnonzero(site_precision * inner > most)
+    return [int(r) for r in suspects if site_precision[r] * (_dense(X[[r]])[0] ** 2 / psi).max() > most]
 
 
 def cross(rows: Matrix, psi: Array, X: Matrix) -> Array:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import qr_multiply, solve_triangular
+from scipy.linalg import qr_multiply
 
+from gaussfold.linalg.triangles import solve_triangular
 from gaussfold.types import Array
 
 
@@ -45,11 +46,11 @@ class InformationRoot:
 
     def whiten(self, rows: Array) -> Array:
         """``rows R⁻¹``: row by row, its squared norm is ``x' (I + A'A)⁻¹ x``."""
-        return np.asarray(solve_triangular(self._upper, rows[:, self._pivot].T, trans="T").T)
+        return np.asarray(solve_triangular(self._upper, rows[:, self._pivot].T, turned=True).T)
 
     def solve(self, b: Array) -> Array:
         """``(I + A'A)⁻¹ b``."""
-        half = solve_triangular(self._upper, b[self._pivot], trans="T")
+        half = solve_triangular(self._upper, b[self._pivot], turned=True)
         out = np.empty_like(b)
         out[self._pivot] = solve_triangular(self._upper, half)
         return out

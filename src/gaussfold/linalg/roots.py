@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 import scipy
 
+from gaussfold.linalg.triangles import inverse_of_lower
 from gaussfold.types import Array
 
 
@@ -36,7 +37,7 @@ def triangularise(factor: Array) -> Array:
 
 def inverse_root(lower: Array) -> Array:
     """L⁻¹, so that the precision is (L⁻¹)' L⁻¹."""
-    return np.asarray(scipy.linalg.solve_triangular(lower, np.eye(lower.shape[0]), lower=True))
+    return inverse_of_lower(lower)
 
 
 def log_det(lower: Array) -> float:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
+from gaussfold.linalg.triangles import solve_triangular
 from gaussfold.types import Array
 
 ROUNDING = 1e-10
@@ -93,7 +93,7 @@ def root_adjoint(roots: Array, bar: Array) -> Array:
 def _turned_solve(roots: Array, right: Array) -> Array:
     """``L⁻ᵀ right``."""
     if roots.ndim == 2:
-        return np.asarray(solve_triangular(roots, right, lower=True, trans="T"))
+        return np.asarray(solve_triangular(roots, right, lower=True, turned=True))
     turned = np.swapaxes(roots, -1, -2)
     try:
         return np.asarray(np.linalg.solve(turned, right))

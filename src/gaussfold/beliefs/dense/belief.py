@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Self, final
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from gaussfold import checks, schema
 from gaussfold.beliefs.dense import passes, several
@@ -16,6 +15,7 @@ from gaussfold.beliefs.visits import Visits
 from gaussfold.dynamics import Forgetting, moving
 from gaussfold.engine.dense.absorb import absorb_row
 from gaussfold.linalg.roots import inverse_root, log_det, lower_root, root_from_precision, triangularise
+from gaussfold.linalg.triangles import solve_triangular
 from gaussfold.observations import Observations, admit
 from gaussfold.protocols import Belief
 from gaussfold.rows import as_rows

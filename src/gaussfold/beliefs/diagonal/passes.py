@@ -23,6 +23,9 @@ NEAR = 1 << 20
 LOOKED_AT, SCATTERED = 1024, 256
 """So many entries of the rows are looked at, and are all over the memory if they lie in more cache lines than this."""
 
+IMPOSSIBLE = math.log(5e-324)
+"""Log probability of what a double calls impossible."""
+
 
 class Met(NamedTuple):
     """What a pass writes per row: the components' marginals (n×K), and the row's site where it has one."""
@@ -156,5 +159,12 @@ def _score(state: State, y: Array, weight: Array, program: Program, met: Met) ->
     score_rows(program, y, met.mean, met.variance, scores)
     if scores.shape[1] == 1:
         return Trace(met.mean[:, 0], met.variance[:, 0], scores[:, 0], met.site_precision, met.site_shift)
+    before = state.log_weights.copy()
     mixed = mix_rows(program, y, weight, state.log_weights, met.mean, met.variance, scores)
+    if not np.isfinite(state.log_weights).all():  # a row that none of them thinks possible tells nothing of them
+        state.log_weights[:] = before
+        lost = np.isneginf(scores)
+        least = np.where(lost, 0.0, scores).min(axis=1, keepdims=True)
+        scores = np.where(lost, least + IMPOSSIBLE, scores)
+        mixed = mix_rows(program, y, weight, state.log_weights, met.mean, met.variance, scores)
     return Trace(mixed[0], mixed[1], mixed[2], met.site_precision, met.site_shift)

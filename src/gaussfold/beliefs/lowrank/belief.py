@@ -322,7 +322,8 @@ class LowRankGaussian:
                 lambda part: self.absorb_stream(part, program, Pass(dynamics, block_size=block_size)), data
             )
         rows = as_matrix(data.X)
-        rows = rows if is_sparse(rows) else np.ascontiguousarray(rows, dtype=self._state.W.dtype)
+        with np.errstate(over="ignore"):  # what a float32 cannot hold is infinite then, and refused
+            rows = rows if is_sparse(rows) else np.ascontiguousarray(rows, dtype=self._state.W.dtype)
         trace = Trace.empty(data.y.size)
         tick = None if drift is None else partial(drift.tick, self)
         before = self.options

@@ -12,7 +12,7 @@ from gaussfold.beliefs.lowrank.passes import condition
 from gaussfold.beliefs.lowrank.state import State, dense
 from gaussfold.checks import same_dim
 from gaussfold.engine.lowrank.products import gram
-from gaussfold.factors.woodbury import Precision
+from gaussfold.factors.woodbury import Precision, too_strong
 from gaussfold.trace import Trace
 from gaussfold.types import Array, ArrayLike
 
@@ -23,6 +23,9 @@ def absorb_site(state: State, X: Array, precision: float, shift: float) -> None:
     view = state.precision().view(rows)
     if not 0.0 < 1.0 + precision * view.covariance[0, 0] < math.inf:
         msg = f"precision={precision!r}: the belief would no longer be a Gaussian"
+        raise ValueError(msg)
+    if too_strong(state.psi, rows, view.inner[0], np.array([precision])):
+        msg = f"precision={precision!r}: with this x all else that is known would be lost in rounding; scale x down"
         raise ValueError(msg)
     trace = Trace.empty(1)
     trace.site_precision[0], trace.site_shift[0] = precision, shift

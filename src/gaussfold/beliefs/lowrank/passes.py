@@ -25,7 +25,7 @@ from gaussfold.engine.programs import log_concave
 from gaussfold.factors import calibrated, eigen, marginal
 from gaussfold.factors.eigen import FEW, Sight
 from gaussfold.factors.recursive_em import Seen
-from gaussfold.factors.woodbury import View
+from gaussfold.factors.woodbury import View, too_strong
 from gaussfold.rows import Matrix, is_sparse
 from gaussfold.trace import RowError, Trace
 from gaussfold.types import Array
@@ -89,6 +89,9 @@ def _segment(state: State, visits: Visits) -> int:
         raise RowError(visits.first + int(np.argmax(~np.isfinite(np.diag(view.covariance)))))
     offset = np.asarray(X @ state.mean, dtype=np.float64)
     _make_sites(visits, _root(view.covariance), offset)
+    strong = too_strong(state.psi, X, np.diag(view.inner), trace.site_precision)
+    if strong:
+        raise RowError(visits.first + strong[0])
     negative = np.flatnonzero(trace.site_precision < 0.0)
     if negative.size:  # no factor can hold a negative term: project what comes before, then this row by itself
         at = int(negative[0])
@@ -97,7 +100,7 @@ def _segment(state: State, visits: Visits) -> int:
             return 0
         if max(at, 1) < visits.size:
             return _segment(state, visits.part(0, max(at, 1)))
-    condition(state, X, view, offset, trace)
+    condition(state, X, view, offset, trace, visits.first)
     _add(state, X, trace.site_precision, view)
     return visits.size
 
@@ -135,7 +138,7 @@ def _one_row(state: State, visits: Visits) -> int:
     if not site > 0.0:  # nothing to project, or nothing that a factor can hold
         return _segment(state, visits)
     gain = (float(trace.site_shift[0]) - site * offset) / (1.0 + site * variance)
-    if not np.isfinite(gain):
+    if not np.isfinite(gain) or too_strong(state.psi, x[None], np.array([inner]), trace.site_precision):
         raise RowError(visits.first)
     sight = Sight(reach, inner, explained)
     if state.ledger is not None:
@@ -174,8 +177,8 @@ def _make_sites(visits: Visits, root: Array, offset: Array) -> None:
     visits.run(np.eye(size), np.zeros(size), root, offset)
 
 
-def condition(state: State, X: Matrix, view: View, offset: Array, trace: Trace) -> None:
-    """Mean += PX'a: the exact posterior mean of the rows' Gaussian sites."""
+def condition(state: State, X: Matrix, view: View, offset: Array, trace: Trace, first: int = 0) -> None:
+    """Mean += PX'a: the exact posterior mean of the rows' Gaussian sites; ``first`` of them is told if it fails."""
     inner = np.eye(offset.size) + trace.site_precision[:, None] * view.covariance
     a = np.linalg.solve(inner, trace.site_shift - trace.site_precision * offset)
     if view.residual is not None:
@@ -188,7 +191,7 @@ def condition(state: State, X: Matrix, view: View, offset: Array, trace: Trace) 
             step -= mix_rows(explained[None, state.rank :], state.rows, state.W.dtype)[0]
     step /= state.psi
     if not np.isfinite(step).all():
-        raise RowError(0)
+        raise RowError(first)
     state.mean += step
     if state.ledger is not None:
         state.ledger.observe(trace)

@@ -10,6 +10,8 @@ from gaussfold.beliefs.lowrank.state import State
 from gaussfold.beliefs.visits import Visits
 from gaussfold.engine.lowrank.products import gradient_and_curvature
 from gaussfold.engine.programs import forgets_its_trial, makes_a_trial
+from gaussfold.factors.woodbury import too_strong
+from gaussfold.trace import RowError
 
 
 def printed_row(state: State, visits: Visits) -> int:
@@ -23,6 +25,8 @@ def printed_row(state: State, visits: Visits) -> int:
     visits.run(np.eye(1), np.zeros(1), np.sqrt(view.covariance), np.array([m0]))
     if math.isnan(y) or w == 0.0 or v0 == 0.0:
         return 1
+    if too_strong(state.psi, X, view.inner[0], trace.site_precision):
+        raise RowError(visits.first)
     again = makes_a_trial(program)
     if again:
         gradient, bend = gradient_and_curvature(program, y, w, m0, v0, m0, v0)
