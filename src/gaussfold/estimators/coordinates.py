@@ -151,12 +151,12 @@ class Coordinates:
         noises: Sequence[NoiseBelief],
         leaders: Sequence[int],
         guess: float,
-        share: float = 1.0,
+        width: float | None = None,
     ) -> tuple[Coordinates, list[DenseGaussian], list[NoiseBelief], Array]:
         """New coordinates and priors; also the matrix that takes rows to the new coordinates, from the right.
 
-        The width of a belief's prior is its leader's: its own, or that of the member of a bank that counts most. It
-        goes ``share`` of the way to the best one, in its logarithm.
+        The width of a belief's prior is ``width``, or the best of its leader: itself, or the member of a bank that
+        counts most.
         """
         reference = self.moved(ways)
         there = reference.to(self.reference, intercept=ways.intercept)
@@ -166,16 +166,19 @@ class Coordinates:
         sums = [self._taken_out(ways, k, belief, change, noises, level) for k, belief in enumerate(beliefs)]
         widths = [1.0] * len(sums)
         if ways.learns_width:
-            known = self.widths() / unit[0]
-            best = {
-                k: float(known[k] ** (1.0 - share)) * sums[k].best_width(1.0, ways.reach) ** share for k in set(leaders)
-            }
+            best = {k: sums[k].best_width(1.0, ways.reach) if width is None else width for k in set(leaders)}
             widths = [best[k] for k in leaders]
         pairs = [each.belief(width) for each, width in zip(sums, widths, strict=True)]
         priors = tuple(each.prior(width, float(unit[-1])) for each, width in zip(sums, widths, strict=True))
         after = [_relearned(noise, left, level) for noise, (_, left) in zip(noises, pairs, strict=False)]
         new = replace(self, reference=reference, priors=priors)
         return new, [belief for belief, _ in pairs], after, there
+
+    def slope(self, ways: Ways, beliefs: Sequence[DenseGaussian]) -> float:
+        """Derivative of the log evidence by the logarithm of the width that all of these beliefs have, sites still."""
+        unit = float(self.prior(ways).std[0])
+        sums = [self._taken_out(ways, k, belief, None, [], 0.0) for k, belief in enumerate(beliefs)]
+        return sum(each.slope(float(width) / unit) for each, width in zip(sums, self.widths(), strict=True))
 
     def widths(self) -> Array:
         """Of each prior: the first weight's standard deviation."""

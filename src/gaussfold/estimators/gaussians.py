@@ -19,6 +19,11 @@ def moved(new: DenseGaussian, old: DenseGaussian) -> float:
     return float(np.max(steps))
 
 
+def farthest(new: Sequence[DenseGaussian], old: Sequence[DenseGaussian]) -> float:
+    """The largest of these among several."""
+    return max(moved(after, before) for after, before in zip(new, old, strict=True))
+
+
 def dense(beliefs: Sequence[AnyBelief]) -> list[DenseGaussian]:
     """The Gaussians of all beliefs, one after the other."""
     return [each for belief in beliefs for each in members(belief) if isinstance(each, DenseGaussian)]

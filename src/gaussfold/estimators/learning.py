@@ -6,18 +6,16 @@ calls, the same rows meet the same coordinates.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from gaussfold.beliefs.bank.belief import Bank
 from gaussfold.dynamics import Dynamics, Forgetting, RandomWalk
 from gaussfold.engine.families import is_log_concave
-from gaussfold.estimators import gaussians, settings
+from gaussfold.estimators import gaussians, settings, settling
 from gaussfold.estimators.coordinates import Coordinates, Ways
 from gaussfold.estimators.folded import Folded, FoldOptions, learned_rows
 from gaussfold.estimators.noise import NoiseBelief
@@ -25,6 +23,7 @@ from gaussfold.estimators.noise_bank import NoiseBank
 from gaussfold.estimators.pace import OwnPace
 from gaussfold.estimators.priors import AnyBelief
 from gaussfold.estimators.readout import Readout
+from gaussfold.estimators.settling import Standing, Visits, WidthSearch
 from gaussfold.folding import FoldResult, fold
 from gaussfold.likelihoods import Gaussian
 from gaussfold.lookback import Lookback
@@ -36,16 +35,6 @@ from gaussfold.types import Array
 
 SLICE = 4096
 """Rows that are standardised at a time."""
-SETTLED = 1e-8
-"""Part of its standard deviation by which a weight may still move, from one visit of all rows to the next."""
-STILL = 1e-5
-"""The same, where visits bring it no further down: rounding, in problems of a large condition."""
-PATIENCE = 10
-"""Visits without a smaller move than before."""
-MOST_VISITS = 300
-SHORTEST = 0.01
-"""Part of the way to the best width of the prior that is gone at least, where whole steps lead nowhere: as where no row
-contradicts another (separable classes)."""
 
 
 class Call(NamedTuple):
@@ -239,11 +228,8 @@ class Learner(Readout):
         dim = beliefs[0].dim
         return [move.variance(dim) if isinstance(move, RandomWalk) else 0.0 for move in moves]
 
-    def _look(self, beliefs: list[AnyBelief], row: Call | None, place: int = 0, share: float = 1.0) -> list[AnyBelief]:
-        """New coordinates and prior, with the features of the row that comes next, which has this place in the call.
-
-        ``share``: how much of the way to the best width is gone.
-        """
+    def _look(self, beliefs: list[AnyBelief], row: Call | None, place: int = 0) -> list[AnyBelief]:
+        """New coordinates and prior, with the features of the row that comes next, which has this place in the call."""
         ways, coordinates = self._adaptive()
         if row is not None:
             features = coordinates.features.add(dense_rows(row.X), row.weight)
@@ -255,7 +241,7 @@ class Learner(Readout):
             self._coordinates = replace(coordinates, reference=reference)
             return gaussians.unlearned(beliefs, self._coordinates)
         after, found, noises, back = coordinates.exchanged(
-            ways, gaussians.dense(beliefs), self._noises(), gaussians.leaders(beliefs), self._noise_guess(), share
+            ways, gaussians.dense(beliefs), self._noises(), gaussians.leaders(beliefs), self._noise_guess()
         )
         self._put_noises(noises)
         self._lookbacks = [memory.seen_from(back) for memory in self._lookbacks]
@@ -264,35 +250,25 @@ class Learner(Readout):
 
     def _settle(self, beliefs: list[AnyBelief], call: Call, results: list[FoldResult]) -> list[AnyBelief]:
         """Visit all rows again, and choose the prior again, until neither moves: the batch optimum."""
-        design, options = self._seen(call.X), self._options(call.weight)
-        linear, moves = isinstance(self._likelihood, Gaussian), [np.inf]  # whose sites are right at once
-        share = 1.0
-        for _ in range(1 if linear else MOST_VISITS):
-            before = [belief.copy() for belief in gaussians.dense(beliefs)]
-            if not linear:
-                results = [
-                    sweep(belief, self._likelihood, design, target, sites, tolerance=0.0, **options)
-                    for belief, target, sites in zip(beliefs, call.targets, results, strict=True)
-                ]
-            if self._ways is not None:
-                if len(moves) > PATIENCE and moves[-1] >= moves[-PATIENCE]:  # sites and width chase each other
-                    share = max(0.5 * share, SHORTEST)
-                beliefs = self._look(beliefs, None, share=share)
-            moves.append(
-                max(gaussians.moved(new, old) for new, old in zip(gaussians.dense(beliefs), before, strict=True))
-            )
-            stalled = min(moves) <= STILL and min(moves[-PATIENCE:]) > min(moves)
-            if moves[-1] <= SETTLED or stalled:
-                break
-        else:
-            if not linear:
-                msg = (
-                    f"fit has not settled: after {MOST_VISITS} visits of all rows the posterior still moves by "
-                    f"{moves[-1]:.1e} standard deviations; it is a posterior of one pass and more, or give "
-                    "refine=0 for one pass"
-                )
-                warnings.warn(msg, ConvergenceWarning, stacklevel=4)
-        return beliefs
+        if isinstance(self._likelihood, Gaussian):  # whose sites are right at once
+            return beliefs if self._ways is None else self._look(beliefs, None)
+        options = self._options(call.weight)
+        if self._ways is None or not self._ways.learns_width:
+            every = [Visits(self._likelihood, self._seen(call.X), target, options) for target in call.targets]
+            return [
+                each.settled(*pair)[0] for each, pair in zip(every, zip(beliefs, results, strict=True), strict=True)
+            ]
+        ways, coordinates = self._adaptive()
+        design = coordinates.design(dense_rows(call.X), intercept=ways.intercept)
+        parts, start = [], 0
+        for target, belief, sites in zip(call.targets, beliefs, results, strict=True):
+            visits = Visits(self._likelihood, design, target, options)
+            stop = start + len(gaussians.dense([belief]))
+            own = replace(coordinates, priors=coordinates.priors[start:stop])
+            parts.append(WidthSearch(visits, design, ways).best(Standing(belief, sites, own)))
+            start = stop
+        found, self._coordinates = settling.joined(parts, coordinates)
+        return found
 
     def _count(self, beliefs: list[AnyBelief], results: list[FoldResult], call: Call, counts: Array) -> None:
         """Add what was predicted and learned to the counters."""

@@ -139,14 +139,14 @@ class SiteSum(NamedTuple):
             place += step
         low, high = grid[max(place - 1, 0)], grid[min(place + 1, grid.size - 1)]
 
-        def slope(log_width: float) -> float:
-            return self._slope(math.exp(log_width)) - (log_width - math.log(middle)) / reach**2
+        def bent(log_width: float) -> float:
+            return self.slope(math.exp(log_width)) - (log_width - math.log(middle)) / reach**2
 
-        if not slope(low) > 0.0 > slope(high):  # at an end of the grid, or flat
+        if not bent(low) > 0.0 > bent(high):  # at an end of the grid, or flat
             return float(WIDTHS[place])
-        return math.exp(brentq(slope, low, high, xtol=1e-12))
+        return math.exp(brentq(bent, low, high, xtol=1e-12))
 
-    def _slope(self, width: float) -> float:
+    def slope(self, width: float) -> float:
         """Derivative of the log evidence by log τ."""
         variance = width**2
         grown = 1.0 + variance * self.values

@@ -1,0 +1,246 @@
+"""`fit`: rows are visited until nothing moves, at the width of the prior that suits them.
+
+At a width τ that is given, visits descend to one optimum (the likelihood is log-concave), fast. Where rows are many
+sites and width may as well move in turn. Elsewhere, as where classes can be separated, they would chase each other for
+hundreds of visits; there the width is a search in one dimension, each of whose steps settles. What is looked for:
+
+- **evidence**: the slope of the evidence bound by log τ is that of sites which stand still (they are optimal, so their
+  own change counts nothing), and with a prior ``log τ ~ N(0, reach²)`` it is 0 at the width of most evidence;
+- **held-out rows**, where there are less than `FEW` rows a weight: the bound is then too low, the more so the wider
+  the prior, for the posterior under separated classes is a cone and no Gaussian. There the log predictive density of
+  rows that were left out (five parts in turn) stands in for the evidence. A row's part depends on its features alone,
+  so that neither the order of rows matters nor whether a row counts twice or comes twice.
+
+Uphill from width 1 either way, where there are several summits.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq
+from sklearn.exceptions import ConvergenceWarning
+
+from gaussfold.beliefs.dense.belief import DenseGaussian
+from gaussfold.estimators import gaussians
+from gaussfold.estimators.coordinates import Coordinates, Ways
+from gaussfold.estimators.folded import FoldOptions
+from gaussfold.estimators.priors import AnyBelief
+from gaussfold.folding import FoldResult
+from gaussfold.protocols import Likelihood
+from gaussfold.rows import Block, Rows
+from gaussfold.sweeping import sweep
+from gaussfold.types import Array, Moments
+
+SETTLED = 1e-8
+"""Part of its standard deviation by which a weight may still move, from one visit of all rows to the next."""
+STILL = 1e-5
+"""The same, where visits bring it no further down: rounding, in problems of a large condition."""
+PATIENCE = 10
+"""Visits without a smaller move than before."""
+MOST_VISITS = 300
+QUICKLY = 20
+"""Visits in which sites and width may settle together, as they do where rows are many."""
+NEARLY = 1e-7
+"""As `SETTLED`, where a part of the rows is left out to be predicted."""
+FEW = 10.0
+"""Rows a weight below which a width is chosen by rows that are left out."""
+ENOUGH = 20.0
+"""Rows above which there are some to leave out."""
+DEAR = 500
+"""Weights from which on that takes too long."""
+PARTS = 5
+REACH = 2.0
+"""Standard deviation of log τ before the data speak, where left-out rows do."""
+STEP = math.log(2.0)
+FARTHEST = math.log(1000.0)
+"""Widths are looked for between a thousandth and a thousand."""
+
+
+class Standing(NamedTuple):
+    """A belief with its sites, and the prior that it has."""
+
+    belief: AnyBelief
+    sites: FoldResult
+    coordinates: Coordinates
+
+
+@dataclass(frozen=True)
+class Visits:
+    """All rows, as one belief sees them."""
+
+    likelihood: Likelihood
+    design: Rows | Block
+    target: Array
+    options: FoldOptions
+
+    def weight(self) -> Array:
+        """What each row counts; nothing without a label."""
+        given = self.options["sample_weight"]
+        return np.where(np.isnan(self.target), 0.0, 1.0 if given is None else given)
+
+    def once(self, belief: AnyBelief, sites: FoldResult) -> FoldResult:
+        """Visit every row, in place."""
+        return sweep(belief, self.likelihood, self.design, self.target, sites, tolerance=0.0, **self.options)
+
+    def settled(self, belief: AnyBelief, sites: FoldResult, within: float = SETTLED) -> tuple[AnyBelief, FoldResult]:
+        """The same after visits until nothing moves; told, if that takes too long."""
+        moves, belief = [math.inf], belief.copy()
+        for _ in range(MOST_VISITS):
+            before = [each.copy() for each in gaussians.dense([belief])]
+            sites = self.once(belief, sites)
+            moves.append(gaussians.farthest(gaussians.dense([belief]), before))
+            stalled = min(moves) <= STILL and min(moves[-PATIENCE:]) > min(moves)
+            if moves[-1] <= within or stalled:
+                return belief, sites
+        msg = (
+            f"fit has not settled: after {MOST_VISITS} visits of all rows the posterior still moves by "
+            f"{moves[-1]:.1e} standard deviations; it is a posterior of one pass and more, or give refine=0 for one "
+            "pass"
+        )
+        warnings.warn(msg, ConvergenceWarning, stacklevel=2)
+        return belief, sites
+
+
+@dataclass(frozen=True)
+class WidthSearch:
+    """The prior's width for one belief, and the belief under it."""
+
+    visits: Visits
+    design: Block
+    """Of these visits."""
+    ways: Ways
+
+    def best(self, start: Standing) -> Standing:
+        """Settled at the width that suits the rows."""
+        dim, count = gaussians.dense([start.belief])[0].dim, float(self.visits.weight().sum())
+        few = ENOUGH <= count < FEW * dim and dim <= DEAR and len(start.coordinates.priors) == 1
+        return self._by_held_out_rows(start) if few else self._by_evidence(start)
+
+    def at(self, now: Standing, log_width: float) -> Standing:
+        """Settled under another width."""
+        belief, sites, coordinates = self._with_width(now, math.exp(log_width))
+        return Standing(*self.visits.settled(belief, sites), coordinates)
+
+    def _with_width(self, now: Standing, width: float | None) -> Standing:
+        """The same sites under another width; None: the one of most evidence."""
+        beliefs = [now.belief]
+        coordinates, found, _, _ = now.coordinates.exchanged(
+            self.ways, gaussians.dense(beliefs), [], gaussians.leaders(beliefs), 1.0, width
+        )
+        (belief,) = gaussians.put_back(beliefs, found, coordinates)
+        return Standing(belief, now.sites, coordinates)
+
+    def _by_evidence(self, start: Standing) -> Standing:
+        quick = self._together(start)
+        if quick is not None:
+            return quick
+        now = self.at(start, 0.0)
+
+        def slope(log_width: float) -> float:
+            nonlocal now
+            now = self.at(now, log_width)
+            evidence = now.coordinates.slope(self.ways, gaussians.dense([now.belief]))
+            return evidence - log_width / self.ways.reach**2
+
+        here, there = 0.0, 0.0
+        uphill = math.copysign(STEP, slope(0.0))
+        while abs(there) < FARTHEST:
+            here, there = there, there + uphill
+            if slope(there) * uphill <= 0.0:
+                found = brentq(slope, here, there, xtol=1e-10)
+                return self.at(now, float(found))
+        return now
+
+    def _together(self, now: Standing) -> Standing | None:
+        """Sites and width in turn; None where they do not settle soon."""
+        for _ in range(QUICKLY):
+            before, belief = gaussians.dense([now.belief]), now.belief.copy()
+            sites = self.visits.once(belief, now.sites)
+            now = self._with_width(Standing(belief, sites, now.coordinates), None)
+            if gaussians.farthest(gaussians.dense([now.belief]), before) <= SETTLED:
+                return now
+        return None
+
+    def _by_held_out_rows(self, start: Standing) -> Standing:
+        places = parts_of(self.design.array)
+        known: dict[int, Standing] = {0: self.at(start, 0.0)}
+        scores: dict[int, float] = {}
+
+        def score(step: int) -> float:
+            if step not in scores:
+                if step not in known:
+                    nearest = min(known, key=lambda each: abs(each - step))
+                    known[step] = self.at(known[nearest], step * STEP)
+                scores[step] = self._held_out(known[step], places) - 0.5 * (step * STEP / REACH) ** 2
+            return scores[step]
+
+        place = summit(score, math.floor(FARTHEST / STEP))
+        left, top, right = score(place - 1), score(place), score(place + 1)
+        bend = left - 2.0 * top + right
+        away = 0.5 * (left - right) / bend if bend < 0.0 else 0.0
+        # in whole thousandths: what is left of visits and rounding must not show
+        return self.at(known[place], round(STEP * (place + min(max(away, -1.0), 1.0)), 3))
+
+    def _held_out(self, now: Standing, places: np.ndarray) -> float:
+        """Log predictive density of all rows, each part of them predicted by the others."""
+        total, weight = 0.0, self.visits.weight()
+        (prior,) = now.coordinates.priors
+        for part in range(PARTS):
+            out = (places == part) & (weight > 0.0)
+            if not out.any() or out.sum() == np.count_nonzero(weight):
+                continue
+            kept = self._without(out)
+            sites = FoldResult(*(column[~out] for column in now.sites))
+            start = _with_sites(prior.belief(), self.design.array[~out], sites)
+            belief, _ = kept.settled(start, sites, NEARLY)
+            moments = Moments(*belief.marginal(self.design.array[out]))
+            total += float(weight[out] @ self.visits.likelihood.log_predictive(self.visits.target[out], moments))
+        return total
+
+    def _without(self, out: np.ndarray) -> Visits:
+        """Visits of the other rows."""
+        weight, options = self.visits.options["sample_weight"], self.visits.options.copy()
+        options["sample_weight"] = None if weight is None else weight[~out]
+        return replace(
+            self.visits, design=Block(self.design.array[~out]), target=self.visits.target[~out], options=options
+        )
+
+
+def summit(score: Callable[[int], float], farthest: int) -> int:
+    """The first local maximum uphill from 0."""
+    place = 0
+    while abs(place) < farthest:
+        step = max((-1, 0, 1), key=lambda way: score(place + way))
+        if step == 0:
+            break
+        place += step
+    return place
+
+
+def _with_sites(prior: DenseGaussian, design: Array, sites: FoldResult) -> DenseGaussian:
+    """The prior and some sites multiplied."""
+    precision, shift = prior.natural()
+    precision = precision + (design.T * sites.site_precision) @ design
+    return DenseGaussian.from_natural(precision, shift + design.T @ sites.site_shift)
+
+
+def parts_of(design: Array) -> np.ndarray:
+    """A part for each row by its standardised features, as far as rounding leaves them: the same for the same rows."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        cells = np.round(design * 2.0**20).astype(np.int64).astype(np.uint64)
+        factors = np.random.default_rng(0).integers(1, 2**63, size=design.shape[1], dtype=np.uint64) | np.uint64(1)
+        mixed = (cells * factors).sum(axis=1, dtype=np.uint64)
+        mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    return np.asarray((mixed >> np.uint64(33)) % np.uint64(PARTS))
+
+
+def joined(parts: list[Standing], whole: Coordinates) -> tuple[list[AnyBelief], Coordinates]:
+    """The beliefs, and coordinates with the priors of them all."""
+    priors = tuple(prior for part in parts for prior in part.coordinates.priors)
+    return [part.belief for part in parts], replace(whole, priors=priors)
