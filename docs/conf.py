@@ -24,6 +24,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
     "docs.ext.command_line",
+    "docs.ext.error_messages",
     "docs.ext.own_members",
 ]
 exclude_patterns = ["skeletons", "figures", "ext", "_build"]

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 import typer.main
-from docs.ext import command_line
+from docs.ext import command_line, error_messages
 
 import gaussfold as gf
 from gaussfold.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "gaussfold"
-GENERATED = ("guides", "generated")
-SITE = [page for page in sorted((ROOT / "docs").rglob("*.md")) if not set(GENERATED) & set(page.parts)]
+MADE = ("guides", "generated", "command_line.md", "errors.md")
+SITE = [page for page in sorted((ROOT / "docs").rglob("*.md")) if not set(MADE) & set(page.parts)]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *SITE]
 MAPS = [ROOT / "docs" / name for name in ("architecture.md", "bibliography.md")]
 
@@ -38,8 +38,8 @@ def test_links_lead_somewhere(page):
         there = (page.parent / path) if path else page
         if there.parent.name == "guides":  # made from the examples when the site is built
             there = ROOT / "examples" / ("GALLERY_HEADER.rst" if there.stem == "index" else f"{there.stem}.py")
-        if there.name == "command_line.md":
-            continue  # made from the command's own help
+        if there.name in MADE:
+            continue  # when the site is built
         assert there.exists(), target
         if part and there.suffix == ".md":
             assert part in map(anchor, headings(there)), target
@@ -111,6 +111,13 @@ def test_the_page_of_the_command_line_is_its_help():
         for part in command.params:
             if part.name != "help":
                 assert all(f"`{option}`" in text for option in part.opts if option.startswith("-")), part.opts
+
+
+def test_the_page_of_errors_shows_what_is_said():
+    """Each mistake meets an error; the page is made of them."""
+    text = error_messages.page()
+    assert text.count("```pycon") == sum(map(len, error_messages.SECTIONS.values()))
+    assert "y[0] = 2 is not one of the classes [0, 1]" in text
 
 
 def test_every_package_has_a_map():

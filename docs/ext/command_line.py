@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import typer.main
+
+from docs.ext.made_pages import made
 
 INTRODUCTION = """# Command line
 
@@ -61,15 +62,6 @@ def _codes(text: str) -> list[str]:
     return rows
 
 
-def write(app: Any) -> None:
-    """Called by Sphinx before it reads the pages; the file is only touched if it differs."""
-    path = Path(app.srcdir) / "reference" / "command_line.md"
-    text = page()
-    if not path.is_file() or path.read_text(encoding="utf-8") != text:
-        path.write_text(text, encoding="utf-8")
-
-
 def setup(app: Any) -> dict[str, bool]:
     """What Sphinx calls."""
-    app.connect("builder-inited", write)
-    return {"parallel_read_safe": True}
+    return made(app, "command_line", page)
