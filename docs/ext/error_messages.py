@@ -17,14 +17,15 @@ Every error names the argument, its value, what is allowed and what to do, and i
 failed `partial_fit` leaves the model as it was. This page makes the mistakes and shows what is said.
 
 All errors of arguments and data are `ValueError` (or `TypeError` for a missing argument); model files raise
-`StoreError`, a `ValueError` too; files that cannot be opened or written raise `OSError`. Exit codes of the command are on
-[its page](command_line.md#exit-codes); `GAUSSFOLD_DEBUG=1` shows a traceback there.
+`StoreError`, a `ValueError` too; files that cannot be opened or written raise `OSError`. Exit codes are on the command's
+[page](command_line.md#exit-codes); `GAUSSFOLD_DEBUG=1` shows a traceback there.
 """
 
 WARNINGS = """## Warnings
 
 `ConvergenceWarning: fit has not settled`
-: Visits of all rows still move the posterior. It is usable; `refine=0` asks for one pass, `prior_std=1.0` decides the width.
+: Visits of all rows still move the posterior. It is usable; `refine=0` asks for one pass, `prior_std=1.0` decides
+  the width.
 
 `NotConvergedWarning`
 : A Gaussian process moved until the end; it says by how much. More `max_iter`, or the curvature that it names.
