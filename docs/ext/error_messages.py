@@ -17,8 +17,8 @@ Every error names the argument, its value, what is allowed and what to do, and i
 failed `partial_fit` leaves the model as it was. This page makes the mistakes and shows what is said.
 
 All errors of arguments and data are `ValueError` (or `TypeError` for a missing argument); model files raise
-`StoreError`, a `ValueError` too; files that cannot be opened or written raise `OSError`. Exit codes are on the command's
-[page](command_line.md#exit-codes); `GAUSSFOLD_DEBUG=1` shows a traceback there.
+`StoreError`, a `ValueError` too; files that cannot be opened or written raise `OSError`. Exit codes are on the
+command's [page](command_line.md#exit-codes); `GAUSSFOLD_DEBUG=1` shows a traceback there.
 """
 
 WARNINGS = """## Warnings
