@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 from collections.abc import Iterable
+from functools import cache
 from typing import Literal, NoReturn, Protocol, SupportsFloat, cast
 
 import numpy as np
@@ -54,6 +56,22 @@ def whole(
         limits = f">= {least}" if most is None else f"from {least} to {most}"
         refuse(name, value, f"a whole number {limits}", remedy or _example(name, least), owner)
     return found
+
+
+def room(name: str, value: object, entries: int, remedy: str) -> None:
+    """Refuse a size whose ``entries``, of eight bytes each, this machine's memory cannot hold, before any is taken."""
+    if 8 * entries > (memory := _memory()):
+        msg = f"{name}={value!r}: {8e-9 * entries:.3g} GB are needed, this machine has {1e-9 * memory:.3g}; {remedy}"
+        raise ValueError(msg)
+
+
+@cache
+def _memory() -> float:
+    """Bytes of memory of this machine, as far as it says."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE")) * float(os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return math.inf
 
 
 def number(name: str, value: object, *, owner: str = "", remedy: str = "") -> float:

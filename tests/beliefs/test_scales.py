@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import gaussfold as gf
 from gaussfold.trace import RowError
@@ -108,3 +109,18 @@ def test_a_site_that_drowns_everything_else_is_refused():
     with pytest.raises(ValueError, match="lost in rounding"):
         belief.absorb(np.full(4, 1e9), 0.5, 1.0)
     np.testing.assert_array_equal(belief.mean, 0.0)
+
+
+@pytest.mark.parametrize("belief", [gf.DenseGaussian, gf.LowRankGaussian, gf.FactorGaussian, gf.DiagonalGaussian])
+def test_more_parameters_than_memory_holds_are_refused_in_a_sentence(belief):
+    rank = (2,) if belief in (gf.LowRankGaussian, gf.FactorGaussian) else ()
+    with pytest.raises(ValueError, match=r"dim=1099511627776: .*;"):
+        belief.isotropic(2**40, *rank)
+
+
+@pytest.mark.parametrize("covariance", ["full", "lowrank", "diagonal"])
+def test_more_columns_than_memory_holds_are_refused_in_a_sentence(covariance):
+    X = csr_array((np.ones(2), np.array([0, 2**40 - 1]), np.array([0, 1, 2])), shape=(2, 2**40))
+    model = gf.StreamingClassifier(covariance=covariance)
+    with pytest.raises(ValueError, match="10995116277"):
+        model.partial_fit(X, [0, 1], classes=[0, 1])

@@ -84,7 +84,8 @@ class FactorGaussian:
             Part of the covariance's trace that goes to orthogonal random factors, in [0, 1): a start from which
             gradients can move them. Then only the trace is exact.
         """
-        lowrank_options.check_rank(rank, checks.whole("dim", dim), fewest=0)
+        factors = lowrank_options.check_rank(rank, checks.whole("dim", dim), fewest=0)
+        checks.room("dim", dim, dim * (factors + 2), "use DiagonalGaussian")
         checks.scales("std", np.asarray(checks.positive("std", std)))
         checks.between("share", share, 0, 1, "[)")
         part = share if rank else 0.0

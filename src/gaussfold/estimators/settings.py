@@ -97,6 +97,9 @@ def resolve(model: StreamingParameters, n_features: int) -> Settings:
             "give covariance='diagonal', for sparse rows of any width, or 'lowrank'"
         )
         raise ValueError(msg)
+    if model.covariance == "lowrank":
+        fewer = "give covariance='diagonal', for sparse rows of any width, or a smaller rank"
+        checks.room("X.shape[1]", n_features, n_features * (factors(model.rank, n_features) + 2), fewer)
     block_size = _block_size(model)
     prior = _prior(model, n_features, block_size)
     return Settings(

@@ -74,7 +74,7 @@ class DenseGaussian:
     @classmethod
     def isotropic(cls, dim: int, std: float = 1.0, mean: ArrayLike = 0.0) -> Self:
         """N(mean, std² I); ``mean`` a number or one per parameter."""
-        checks.whole("dim", dim)
+        checks.room("dim", dim, checks.whole("dim", dim) ** 2, "use DiagonalGaussian or LowRankGaussian")
         return cls.independent(np.broadcast_to(np.asarray(mean, dtype=float), (dim,)), np.full(dim, std))
 
     @classmethod

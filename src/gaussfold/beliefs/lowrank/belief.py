@@ -93,7 +93,8 @@ class LowRankGaussian:
         **chosen: Unpack[Choices],
     ) -> Self:
         """N(mean, std² I); see :meth:`independent` for ``rng`` and the options."""
-        checks.whole("dim", dim)
+        factors = options.check_rank(rank, checks.whole("dim", dim))
+        checks.room("dim", dim, dim * (factors + 2), "use DiagonalGaussian, or hash the features into fewer")
         centre = np.broadcast_to(np.asarray(mean, dtype=float), (dim,))
         return cls.independent(centre, np.full(dim, std), rank, rng, **chosen)
 
