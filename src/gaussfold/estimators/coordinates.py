@@ -144,6 +144,7 @@ class Coordinates:
         new = Reference.of(self.features, centred=ways.intercept) if ways.scale else self.reference
         return self.reference if new.same(self.reference) else new
 
+    @np.errstate(over="ignore", invalid="ignore")  # numbers without a square: looked for at the end
     def exchanged(
         self,
         ways: Ways,
@@ -169,6 +170,9 @@ class Coordinates:
             best = {k: sums[k].best_width(1.0, ways.reach) if width is None else width for k in set(leaders)}
             widths = [best[k] for k in leaders]
         pairs = [each.belief(width) for each, width in zip(sums, widths, strict=True)]
+        if not all(np.isfinite(belief.mean).all() and np.isfinite(belief.factor).all() for belief, _ in pairs):
+            msg = "the sites are too large to be seen from another prior"
+            raise np.linalg.LinAlgError(msg)
         priors = tuple(each.prior(width, float(unit[-1])) for each, width in zip(sums, widths, strict=True))
         after = [_relearned(noise, left, level) for noise, (_, left) in zip(noises, pairs, strict=False)]
         new = replace(self, reference=reference, priors=priors)

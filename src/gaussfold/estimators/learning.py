@@ -240,9 +240,12 @@ class Learner(Readout):
             reference = coordinates.moved(ways)
             self._coordinates = replace(coordinates, reference=reference)
             return gaussians.unlearned(beliefs, self._coordinates)
-        after, found, noises, back = coordinates.exchanged(
-            ways, gaussians.dense(beliefs), self._noises(), gaussians.leaders(beliefs), self._noise_guess()
-        )
+        try:
+            after, found, noises, back = coordinates.exchanged(
+                ways, gaussians.dense(beliefs), self._noises(), gaussians.leaders(beliefs), self._noise_guess()
+            )
+        except np.linalg.LinAlgError as problem:  # numbers that are too large for what has to be squared
+            raise RowError(place) from problem
         self._put_noises(noises)
         self._lookbacks = [memory.seen_from(back) for memory in self._lookbacks]
         self._coordinates = after

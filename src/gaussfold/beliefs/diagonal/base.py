@@ -90,7 +90,7 @@ class DiagonalBelief(ABC):
 
     def marginal(self, X: ArrayLike) -> Moments:
         """Mean and variance of x'θ for each row x of X (dense or sparse); of a mixture, within and between."""
-        return mix_moments(self._state.log_weights, *self.marginals(X))
+        return check_moments(mix_moments(self._state.log_weights, *self.marginals(X)))
 
     def moments(self, columns: ArrayLike) -> Moments:
         """Mean and variance of some parameters, without touching the others; of a mixture, within and between."""

@@ -142,5 +142,6 @@ def mix_moments(log_weights: Array, means: Array, variances: Array) -> Moments:
     if log_weights.size == 1:
         return Moments(means[:, 0].copy(), variances[:, 0].copy())
     weights = np.exp(log_weights)
-    mean = means @ weights
-    return Moments(mean, (variances + (means - mean[:, None]) ** 2) @ weights)
+    with np.errstate(over="ignore", invalid="ignore"):  # looked for, and named, by `check_moments`
+        mean = means @ weights
+        return Moments(mean, (variances + (means - mean[:, None]) ** 2) @ weights)
