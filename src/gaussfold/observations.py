@@ -53,9 +53,9 @@ def check(
     rows = as_rows(X, dim)
     labels = _column(y, "y", rows.shape[0])
     likelihood.check_labels(labels)
-    large = np.abs(labels) > LARGEST
-    if large.any():
-        row = int(np.argmax(large))
+    size = np.abs(labels)
+    if size.size and np.fmax.reduce(size) > LARGEST:  # of those that are there
+        row = int(np.argmax(size > LARGEST))
         msg = f"y: row {row} is {labels[row]}; its square is no number, so choose another unit, or drop the row"
         raise ValueError(msg)
     return Observations(rows, labels, check_weight(sample_weight, rows.shape[0]))

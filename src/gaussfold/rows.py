@@ -42,6 +42,8 @@ class Rows:
     @property
     def longest(self) -> int:
         """Number of entries of the longest row."""
+        if self.indptr.size <= 2:  # a row by itself, which costs less than NumPy's difference
+            return int(self.indptr[-1])
         return int(np.diff(self.indptr).max(initial=0))
 
     def __getitem__(self, part: slice | np.ndarray) -> Rows:
@@ -148,6 +150,10 @@ def dense_rows(rows: AnyRows) -> Array:
     return np.ascontiguousarray(rows.matrix().toarray() if isinstance(rows, Rows) else rows)
 
 
+FEW = 500
+"""Numbers that are looked at one by one in less time than it takes to switch warnings off."""
+_UNSIGNED = {np.dtype(f"i{n}"): (np.dtype(f"u{n}"), 1 << (8 * n - 1)) for n in (4, 8)}
+"""The whole numbers that places are told in, and how many of them are not negative."""
 _REBUILD = "its parts do not fit together, so build the matrix again, as csr_array((data, indices, indptr), shape)"
 
 
@@ -176,12 +182,13 @@ def check_compressed(
         ends = "is empty" if indptr.size == 0 else f"goes from {indptr[0]} to {indptr[-1]}"
         msg = f"X: indptr {ends}; from 0 to the number of indices, {size}, is needed: {_REBUILD}"
         raise ValueError(msg)
-    falls = indptr[1:] < indptr[:-1]
-    if falls.any():
+    falls = indptr[1:] < indptr[:-1] if indptr.size > 2 else indptr[:0]  # of one row the ends tell it
+    if np.count_nonzero(falls):
         at = int(np.argmax(falls))
         msg = f"X: indptr falls from {indptr[at]} to {indptr[at + 1]} at {at + 1}; it must not decrease: {_REBUILD}"
         raise ValueError(msg)
-    if size and not (indices.min() >= 0 and indices.max() < width):
+    unsigned, most = _UNSIGNED[indices.dtype]  # in which a negative one is larger than any: one pass finds both
+    if size and not np.maximum.reduce(indices.view(unsigned)) < min(width, most):
         msg = f"X: {what} indices from {indices.min()} to {indices.max()}; 0 to {width - 1} are allowed"
         raise ValueError(msg)
     return indptr, indices
@@ -198,8 +205,9 @@ def _whole_numbers(name: str, numbers: ArrayLike) -> np.ndarray:
     if array.dtype == np.uint64 and array.max(initial=0) > np.iinfo(np.int64).max:
         msg = f"X: {name} up to {array.max()}; {np.iinfo(np.int64).max} is the largest that is allowed: {_REBUILD}"
         raise ValueError(msg)
-    kind = np.int32 if array.dtype == np.int32 else np.int64
-    return np.ascontiguousarray(array.astype(kind, copy=False))
+    if array.dtype in _UNSIGNED and array.flags.c_contiguous:
+        return array
+    return np.ascontiguousarray(array.astype(np.int32 if array.dtype == np.int32 else np.int64, copy=False))
 
 
 def _as_csr(X: scipy.sparse.csr_matrix) -> scipy.sparse.csr_matrix:
@@ -241,9 +249,13 @@ def _check_finite(rows: AnyRows, names: np.ndarray | None = None) -> None:
     """Refuse NaN and infinity; the first entry that is one is named, its column also by ``names`` if there are any."""
     values = rows.data if isinstance(rows, Rows) else rows
     flat = values.ravel(order="K")
-    with np.errstate(over="ignore", invalid="ignore"):
-        if math.isfinite(np.dot(flat, flat)):  # one pass, no temporary, and quick for a single row
+    if flat.size <= FEW:
+        if np.logical_and.reduce(np.isfinite(flat)):
             return
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            if math.isfinite(np.dot(flat, flat)):  # one pass and no temporary
+                return
     bad = ~np.isfinite(values)
     if not bad.any():  # the squares overflowed, the entries did not
         return

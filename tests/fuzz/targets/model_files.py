@@ -308,5 +308,9 @@ def use_estimator(model: Any, rng: np.random.Generator) -> list[np.ndarray]:
     if hasattr(model, "partial_fit"):
         y = model.classes_[[0, -1]] if hasattr(model, "classes_") else np.array([0.0, 1.0])
         model.partial_fit(X, y)
-        found += [*model.predict_latent(X), model.predict(X)]
+        mean, std = model.predict_latent(X)
+        if np.isinf(getattr(model, "noise_std_", 0.0)):  # a noise of which next to nothing is known has no variance
+            assert np.isinf(std).all()
+            std = mean
+        found += [mean, std, model.predict(X)]
     return [np.asarray(part) for part in found if np.asarray(part).dtype.kind == "f"]

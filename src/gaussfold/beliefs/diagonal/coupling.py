@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Self, TypeAlias
 
 from gaussfold.checks import one_of
@@ -47,7 +48,7 @@ class Marginal:
         one_of("mean", self.mean, MEANS)
         one_of("variance", self.variance, VARIANCES)
 
-    @property
+    @cached_property
     def form(self) -> Form:
         """How the engine knows it."""
         return (1, MEANS.index(self.mean), VARIANCES.index(self.variance))
