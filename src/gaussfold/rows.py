@@ -205,7 +205,7 @@ def _whole_numbers(name: str, numbers: ArrayLike) -> np.ndarray:
     if array.dtype == np.uint64 and array.max(initial=0) > np.iinfo(np.int64).max:
         msg = f"X: {name} up to {array.max()}; {np.iinfo(np.int64).max} is the largest that is allowed: {_REBUILD}"
         raise ValueError(msg)
-    if array.dtype in _UNSIGNED and array.flags.c_contiguous:
+    if _UNSIGNED.get(array.dtype) and array.flags.c_contiguous:
         return array
     return np.ascontiguousarray(array.astype(np.int32 if array.dtype == np.int32 else np.int64, copy=False))
 

@@ -97,9 +97,6 @@ def resolve(model: StreamingParameters, n_features: int) -> Settings:
             "give covariance='diagonal', for sparse rows of any width, or 'lowrank'"
         )
         raise ValueError(msg)
-    if model.covariance == "lowrank":
-        fewer = "give covariance='diagonal', for sparse rows of any width, or a smaller rank"
-        checks.room("X.shape[1]", n_features, n_features * (factors(model.rank, n_features) + 2), fewer)
     block_size = _block_size(model)
     prior = _prior(model, n_features, block_size)
     return Settings(
@@ -128,23 +125,27 @@ def _block_size(model: StreamingParameters) -> int | None:
 def _rank(model: StreamingParameters, dim: int) -> int:
     """Factors of a low-rank posterior, which must fit."""
     rank = factors(model.rank, dim)
-    if model.covariance == "lowrank" and rank > dim:
-        msg = f"rank={rank}: more factors than the {dim} weights; 1 to {dim} are allowed"
-        raise ValueError(msg)
+    if model.covariance == "lowrank":
+        fewer = "give covariance='diagonal', for sparse rows of any width, or a smaller rank"
+        checks.room("weights", dim, dim * (rank + 2), fewer)
+        if rank > dim:
+            msg = f"rank={rank}: more factors than the {dim} weights; 1 to {dim} are allowed"
+            raise ValueError(msg)
     return rank
 
 
 def _prior(model: StreamingParameters, n_features: int, block_size: int | None) -> Prior:
     """Mean and standard deviation of each weight, the intercept's last."""
     coupling = resolve_coupling(model.coupling)
+    dim = n_features + int(model.fit_intercept)
+    rank = _rank(model, dim)
     mean, std = per_feature("prior_mean", model.prior_mean, n_features), _prior_std(model, n_features)
     last = None if model.intercept_std is None else checks.positive("intercept_std", model.intercept_std)
     if model.fit_intercept:
         mean = np.append(mean, 0.0) if mean.ndim else mean
         std = np.append(std, 1.0) if np.ndim(std) else std
-    dim = n_features + int(model.fit_intercept)
     last = last if model.fit_intercept else None
-    return Prior(model.covariance, dim, mean, std, coupling, last, _rank(model, dim), block_size, _projection(model))
+    return Prior(model.covariance, dim, mean, std, coupling, last, rank, block_size, _projection(model))
 
 
 def _projection(model: StreamingParameters) -> str:
