@@ -57,3 +57,13 @@ def test_only_all_the_data_will_do():
     )
     with pytest.raises(ValueError, match=r"it needs forgetting=1\.0 and drift_std=0\.0"):
         drifting.diagnose(X, labels("gaussian", X))
+
+
+def test_a_noise_that_was_learned_is_passed_on():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((400, 2))
+    y = X @ [3.0, -2.0] + 0.05 * rng.standard_normal(400)
+    found = StreamingRegressor().fit(X, y).diagnose(X, y, rng=1)
+    assert abs(found.misfit.dispersion) < 3.0  # NaN before: nobody had said what the noise is
+    assert "does not fit" not in found.verdict
+    assert "more spread" in StreamingRegressor(noise_std=0.01).fit(X, y).diagnose(X, y, rng=1).verdict

@@ -30,9 +30,11 @@ from gaussfold.types import Array
 
 PRIOR = (schema.Part("mean", ("d",), "double"), schema.Part("std", ("d",), "double", positive=True))
 """What a model file holds of a prior."""
+SEVERAL = 32
+"""Weights from which on an exchange takes as long as some tens of rows."""
 DEAR = 128
 """Weights from which on an exchange is worth saving: they take d³ operations, as d rows do."""
-SURPRISE = 4.0
+SURPRISE = 8.0
 """How many standard deviations are nothing special among the first rows."""
 
 
@@ -58,9 +60,14 @@ class Ways(NamedTuple):
     """Standard deviation of log width before the data speak."""
 
     def due(self, count: int) -> bool:
-        """Whether the coordinates are looked at before learned row number ``count``, from 1: 1, 2, 4, 8, ..."""
+        """Whether the coordinates are looked at before learned row number ``count``, from 1: 1, 2, 4, 8, ...
+
+        From `SEVERAL` weights on 8, 32, 128, ..., from `DEAR` on not before there are some rows for these.
+        """
         dim = self.mean.size
-        return count & (count - 1) == 0 and (count <= 8 or dim <= DEAR or count >= dim // 4)
+        if count & (count - 1) or (count > 8 and dim > DEAR and count < dim // 4):
+            return False
+        return count <= 8 or dim <= SEVERAL or count.bit_length() % 2 == 0
 
     def next_due(self, count: int) -> int:
         """The next such number from ``count`` on."""

@@ -15,8 +15,9 @@ import numpy as np
 from gaussfold.beliefs.bank.belief import Bank
 from gaussfold.dynamics import Dynamics, Forgetting, RandomWalk
 from gaussfold.engine.families import is_log_concave
-from gaussfold.estimators import gaussians, settings, settling
+from gaussfold.estimators import early, gaussians, settings, settling
 from gaussfold.estimators.coordinates import Coordinates, Ways
+from gaussfold.estimators.early import Early
 from gaussfold.estimators.folded import Folded, FoldOptions, learned_rows
 from gaussfold.estimators.noise import NoiseBelief
 from gaussfold.estimators.noise_bank import NoiseBank
@@ -69,6 +70,8 @@ class Call(NamedTuple):
 class Learner(Readout):
     """Folds checked rows into the beliefs. `StreamingEstimator` adds what a user calls."""
 
+    _early: Early | None = None
+    """The first rows, while the width of the prior is found: see there."""
     _likelihood: Likelihood
     _lookbacks: list[Lookback]
     _settings: settings.Settings
@@ -87,6 +90,8 @@ class Learner(Readout):
         """Fold the rows in. Everything has been checked; from here on only `fold` could fail."""
         call = Call.of(X, targets, weight)
         beliefs = self._begun(len(targets), copied=len(targets) > 1 or self._ways is not None)
+        if refine:  # which visits all rows by the sites of this pass
+            self._early = None
         if call.learned.any():
             beliefs, results = self._pass(beliefs, call)
             if refine:  # in the coordinates of the last row: a site is about x'θ, and good for all
@@ -104,6 +109,7 @@ class Learner(Readout):
         if self._settings.dynamics is None or not self._settings.ticks_per_row:  # else their order means something
             call = call.part(settings.shuffler(self.random_state, self._rng).permutation(X.shape[0]))
         beliefs = self._begun(len(targets), copied=False)
+        self._early = None
         if self._ways is not None:
             beliefs = self._start_from(beliefs, call)
         beliefs, results = self._pass(beliefs, call, known=True)
@@ -116,6 +122,15 @@ class Learner(Readout):
         family, how = self._likelihood.record, self._settings.rule.record
         return self._settings.settles and family is not None and how is not None and is_log_concave(family)
 
+    def _first_rows(self) -> Early | None:
+        """Room for the first rows, where these are worth another look."""
+        learns = self._ways is not None and self._ways.learns_width
+        return Early() if learns and self._can_settle() and not self._linear() else None
+
+    def _linear(self) -> bool:
+        """Whether sites are right at once, whatever the belief."""
+        return isinstance(self._likelihood, Gaussian)
+
     def _begun(self, n_beliefs: int, *, copied: bool) -> list[AnyBelief]:
         """The beliefs to fold into: new ones, or those there are; copies, if folding may fail half way."""
         if self._beliefs:
@@ -127,6 +142,7 @@ class Learner(Readout):
             self._noise = NoiseBank.start(self._noise, beliefs[0])
         if self._ways is None:
             return beliefs
+        self._early = self._first_rows()
         self._coordinates = Coordinates.start(self._ways, self.n_features_in_, len(gaussians.dense(beliefs)))
         return gaussians.unlearned(beliefs, self._coordinates)
 
@@ -175,10 +191,13 @@ class Learner(Readout):
         pieces: list[list[FoldResult]] = []
         start, done, far = 0, 0, False
         while done < places.size - 1:
-            looked = far or ways.due(base + done + 1)
+            due = ways.due(base + done + 1)
+            looked = far or due
             if looked:
                 row = int(places[done])
                 beliefs = self._look(beliefs, None if known else call.part(slice(row, row + 1)), row)
+                if due:
+                    self._look_at_early_rows(beliefs, base + done + 1)
             first, end = done + looked, min(places.size - 1, ways.next_due(base + done + 2) - base - 1, done + SLICE)
             design = self._adaptive()[1].design(dense_rows(call.X[start : places[end]]), intercept=ways.intercept)
             surprise = None if known else self._surprise(design, places[first:end] - start, base + first)
@@ -207,7 +226,24 @@ class Learner(Readout):
         except RowError as error:
             raise RowError(error.row + start) from error
         self._count(beliefs, results, piece, counts)
+        if self._early is not None:
+            rows = piece.learned
+            sites = [Trace(*(column[rows] for column in each)) for each in results]
+            targets = [target[rows] for target in piece.targets]
+            self._early = self._early.add(dense_rows(piece.X)[rows], counts, targets, sites)
         return results
+
+    def _look_at_early_rows(self, beliefs: list[AnyBelief], count: int) -> None:
+        """Visit the rows that are kept once more, in place; before the row of number ``count`` there may be enough."""
+        if self._early is None or not self._early.pieces:
+            return
+        (ways, coordinates), kept, sites = self._adaptive(), self._early.whole(), []
+        design = coordinates.design(kept.X, intercept=ways.intercept)
+        for k, belief in enumerate(beliefs):
+            visits = Visits(self._likelihood, design, kept.targets[k], self._options(kept.weight))
+            sites.append(visits.once(belief, kept.sites(k)))
+        enough = count >= early.room(ways.mean.size)
+        self._early = None if enough else Early().add(kept.X, kept.weight, kept.targets, sites)
 
     def _remember(self, piece: Call, *, looked: bool) -> None:
         """Moments of rows just learned, the first one's features apart if they have been looked at before."""
@@ -253,7 +289,7 @@ class Learner(Readout):
 
     def _settle(self, beliefs: list[AnyBelief], call: Call, results: list[FoldResult]) -> list[AnyBelief]:
         """Visit all rows again, and choose the prior again, until neither moves: the batch optimum."""
-        if isinstance(self._likelihood, Gaussian):  # whose sites are right at once
+        if self._linear():
             return beliefs if self._ways is None else self._look(beliefs, None)
         options = self._options(call.weight)
         if self._ways is None or not self._ways.learns_width:

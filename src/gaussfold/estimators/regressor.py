@@ -148,6 +148,9 @@ class StreamingRegressor(RegressionEstimator):
         std = checks.positive("noise_std", self.noise_std)
         return Gaussian(std) if self.df is None else StudentT(checks.positive("df", self.df), std)
 
+    def _known_noise(self) -> float | None:
+        return None if self._noise is None else float(self.noise_std_)
+
     def _label_noise(self) -> float | None:
         return 0.0 if isinstance(self.noise_std, str) else float(self.noise_std)
 

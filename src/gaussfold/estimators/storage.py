@@ -17,6 +17,7 @@ from gaussfold import registry, schema
 from gaussfold.beliefs.bank.belief import Bank
 from gaussfold.checks import not_negative, whole
 from gaussfold.estimators.coordinates import Coordinates, members
+from gaussfold.estimators.early import Early
 from gaussfold.estimators.noise import NoiseBelief
 from gaussfold.estimators.noise_bank import NoiseBank
 from gaussfold.estimators.parameters import StreamingParameters
@@ -49,6 +50,7 @@ class Learned(NamedTuple):
     loss: tuple[float, float]
     n_observations: int
     coordinates: Coordinates | None
+    early: Early | None
 
 
 def parameters(model: BaseEstimator) -> dict[str, ArrayLike]:
@@ -76,6 +78,8 @@ def state(learned: Learned) -> dict[str, np.ndarray]:
         arrays["noise"] = np.array(dataclasses.astuple(learned.noise))
     if learned.coordinates is not None:
         arrays |= {f"scaling.{name}": array for name, array in learned.coordinates.state().items()}
+    if learned.early is not None:
+        arrays |= {f"early.{name}": array for name, array in learned.early.state().items()}
     for name, value in learned.parameters.items():
         if np.ndim(value):
             arrays[f"parameter.{name}"] = np.asarray(value)
@@ -151,6 +155,7 @@ def learned(
         loss=(loss[0], loss[1]),
         n_observations=int(count),
         coordinates=_coordinates(arrays, described["n_features"], beliefs),
+        early=_early(arrays, described["n_features"], beliefs),
     )
 
 
@@ -167,6 +172,12 @@ def _coordinates(arrays: Mapping[str, np.ndarray], width: int, beliefs: list[Any
     parts = schema.part_of(arrays, "scaling.")
     count = sum(len(members(belief)) for belief in beliefs)
     return Coordinates.from_state(parts, width, beliefs[0].dim, count) if parts else None
+
+
+def _early(arrays: Mapping[str, np.ndarray], width: int, beliefs: list[AnyBelief]) -> Early | None:
+    """The first rows, where the model still keeps them."""
+    parts = schema.part_of(arrays, "early.")
+    return Early.from_state(parts, width, len(beliefs)) if parts else None
 
 
 def count_of(described: Mapping[str, Any]) -> int:

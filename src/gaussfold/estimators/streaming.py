@@ -25,8 +25,8 @@ from gaussfold.rows import AnyRows
 from gaussfold.types import Array, ArrayLike
 
 _LEARNED = (
-    "_beliefs", "_coordinates", "_likelihood", "_lookbacks", "_loss", "_noise", "_parameters", "_rng", "_settings",
-    "_ways", "classes_", "feature_names_in_", "n_features_in_", "n_observations_",
+    "_beliefs", "_coordinates", "_early", "_likelihood", "_lookbacks", "_loss", "_noise", "_parameters", "_rng",
+    "_settings", "_ways", "classes_", "feature_names_in_", "n_features_in_", "n_observations_",
 )  # fmt: skip
 
 
@@ -48,6 +48,10 @@ class StreamingEstimator(Learner):
 
     def _unknown_noise(self) -> NoiseBelief | None:
         """What is believed of the noise level before any data, if it is to be learned."""
+        return None
+
+    def _known_noise(self) -> float | None:
+        """The noise's standard deviation, where it is learned."""
         return None
 
     def _label_noise(self) -> float | None:
@@ -115,6 +119,9 @@ class StreamingEstimator(Learner):
 
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike = None) -> Self:
         """Learn from more rows; however the stream is cut into calls, the posterior is the same.
+
+        Each row is seen once, but for the first ones where the width of the prior is being found (`prior_std="auto"`;
+        128 rows, or four for each weight up to 1024, are kept so long): see `gaussfold.estimators.early`.
 
         Parameters are read when learning begins; changing them later is an error. See `fit` for the
         arguments. If anything is wrong with them the model stays exactly as it was.
@@ -195,7 +202,7 @@ class StreamingEstimator(Learner):
         count, source = checks.whole("n_samples", n_samples), self._generator(rng)
         found = [
             diagnose(belief, prior, self._likelihood, design, target[learned], n_samples=count, rng=source,
-                     sample_weight=kept)
+                     sample_weight=kept, noise_std=self._known_noise())
             for belief, prior, target in zip(self._beliefs, self._priors(), targets, strict=True)
         ]  # fmt: skip
         return found[0] if len(found) == 1 else found
@@ -226,12 +233,13 @@ class StreamingEstimator(Learner):
         self._rng, self._loss, self.n_observations_ = found.rng, found.loss, found.n_observations
         schema.equal("scaling", found.coordinates is None, self._ways is None, "as scale and prior_std say")
         self._coordinates = found.coordinates
+        self._early = found.early if found.n_observations else self._first_rows()
         return self
 
     def _record(self) -> storage.Learned:
         return storage.Learned(
             self._parameters, self._beliefs, self._lookbacks, self._noise, self._rng, self._loss, self.n_observations_,
-            self._coordinates,
+            self._coordinates, self._early,
         )  # fmt: skip
 
     def __sklearn_tags__(self) -> Tags:

@@ -149,12 +149,12 @@ class SiteSum(NamedTuple):
     def slope(self, width: float) -> float:
         """Derivative of the log evidence by log τ."""
         variance = width**2
-        grown = 1.0 + variance * self.values
-        share = self.shift**2 * (variance / grown)
-        size, gain = -float(np.sum(variance * self.values / grown)), float(np.sum(share / grown))
+        kept = 1.0 / (1.0 + variance * self.values)
+        share = self.shift * self.shift * (variance * kept)
+        size, gain = -variance * float(self.values @ kept), float(share @ kept)
         if self.noise is None:
             return size + gain
-        left = self.noise.scale - 0.5 * float(np.sum(share))
+        left = self.noise.scale - 0.5 * float(share.sum())
         return size + self.noise.shape * gain / left if left > self.noise.prior_scale else size
 
     def belief(self, width: float) -> tuple[DenseGaussian, float | None]:

@@ -1,0 +1,95 @@
+"""The first rows of a stream, kept for a while: they were learned under a prior that was a guess.
+
+A row's site is made at the belief of its time. While the width of the prior is still being found, that belief is under
+a width which later turns out to be wrong, and the site with it: too sharp under a narrow prior, too flat under a wide
+one. So the first rows (`room` of them) are kept, and whenever the width is looked at again each of them is visited once
+more under the new one. That is up to twice the work for these rows and nothing afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from gaussfold import schema
+from gaussfold.folding import FoldResult
+from gaussfold.trace import Trace
+from gaussfold.types import Array
+
+LEAST, MOST = 128, 1024
+"""Rows that are kept at least, and at most."""
+A_WEIGHT = 4
+"""Between these: so many for each weight."""
+
+
+def room(dim: int) -> int:
+    """How many rows are kept while there are that many weights: a power of two, as the counts at which one looks."""
+    return int(1 << (min(max(LEAST, A_WEIGHT * dim), MOST).bit_length() - 1))
+
+
+class Kept(NamedTuple):
+    """Rows as they came, with labels and sites of each belief."""
+
+    X: Array
+    weight: Array
+    targets: tuple[Array, ...]
+    precisions: tuple[Array, ...]
+    shifts: tuple[Array, ...]
+
+    def sites(self, k: int) -> FoldResult:
+        """Of belief ``k``, for `sweep`."""
+        nothing = np.zeros(len(self.X))
+        return Trace(nothing, nothing, nothing, self.precisions[k], self.shifts[k])
+
+
+class Early(NamedTuple):
+    """All that is kept, in pieces as they came."""
+
+    pieces: tuple[Kept, ...] = ()
+
+    def add(self, X: Array, weight: Array, targets: Sequence[Array], results: Sequence[FoldResult]) -> Self:
+        """More rows, all of them learned."""
+        kept = Kept(
+            X.copy(), weight.copy(), tuple(target.copy() for target in targets),
+            tuple(each.site_precision.copy() for each in results), tuple(each.site_shift.copy() for each in results),
+        )  # fmt: skip
+        return type(self)((*self.pieces, kept))
+
+    def whole(self) -> Kept:
+        """In one piece; there is at least one."""
+        if len(self.pieces) == 1:
+            return self.pieces[0]
+        first, *_ = self.pieces
+        X, weight = (np.concatenate(column) for column in list(zip(*self.pieces, strict=True))[:2])
+        several = [
+            tuple(np.concatenate(column) for column in zip(*(piece[part] for piece in self.pieces), strict=True))
+            for part in range(2, len(first))
+        ]
+        return Kept(X, weight, *several)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Named arrays that hold everything; none before the first row."""
+        if not self.pieces:
+            return {}
+        kept = self.whole()
+        arrays = {"X": kept.X.copy(), "weight": kept.weight.copy()}
+        for name, columns in (("target", kept.targets), ("precision", kept.precisions), ("shift", kept.shifts)):
+            arrays |= {f"{name}{k}": column.copy() for k, column in enumerate(columns)}
+        return arrays
+
+    @classmethod
+    def from_state(cls, arrays: Mapping[str, np.ndarray], width: int, n_beliefs: int) -> Self:
+        """Undo `state`."""
+        if not arrays:
+            return cls()
+        parts = [schema.Part("X", ("n", "d"), "double"), schema.Part("weight", ("n",), "double", positive=True)]
+        for k in range(n_beliefs):
+            parts += [schema.Part(f"{name}{k}", ("n",), "double") for name in ("target", "precision", "shift")]
+        sizes = schema.check(arrays, parts)
+        schema.equal("X", sizes["d"], width, "one column for each feature")
+        columns = [
+            tuple(arrays[f"{name}{k}"].copy() for k in range(n_beliefs)) for name in ("target", "precision", "shift")
+        ]
+        return cls((Kept(arrays["X"].copy(), arrays["weight"].copy(), *columns),))

@@ -1,0 +1,97 @@
+"""The first rows of a stream are looked at again whenever the width of the prior is."""
+
+import numpy as np
+import pytest
+
+import gaussfold as gf
+from gaussfold.estimators import early, learning
+from tests.estimators.streams import same_state
+
+RNG = np.random.default_rng(12)
+X = RNG.standard_normal((300, 6)) * [1.0, 30.0, 0.2, 1.0, 1.0, 5.0] + [0.0, 4.0, 0.0, 9.0, 0.0, 0.0]
+F = ((X - X.mean(0)) / X.std(0)) @ [2.0, -1.5, 1.0, 0.0, 0.0, 0.3]
+LABELS = {
+    gf.StreamingClassifier: (RNG.random(300) < 1 / (1 + np.exp(-F))).astype(float),
+    gf.StreamingPoissonRegressor: RNG.poisson(np.exp(0.4 * F)).astype(float),
+}
+both = pytest.mark.parametrize("kind", LABELS)
+
+
+def _arrays(model):
+    mean, cov = model.posterior_.mean, model.posterior_.cov
+    return np.concatenate([mean, cov.ravel()])
+
+
+@both
+def test_any_chunking(kind):
+    y = LABELS[kind]
+    whole, pieces, rows = kind().partial_fit(X, y), kind(), kind()
+    for start, stop in ((0, 3), (3, 60), (60, 61), (61, 130), (130, 300)):
+        pieces.partial_fit(X[start:stop], y[start:stop])
+    for i in range(300):
+        rows.partial_fit(X[i : i + 1], y[i : i + 1], **({"classes": [0, 1]} if hasattr(whole, "classes_") else {}))
+    for other in (pieces, rows):
+        np.testing.assert_allclose(_arrays(other), _arrays(whole), rtol=1e-7, atol=1e-10)
+
+
+@both
+@pytest.mark.parametrize("cut", [0, 5, 100, 127, 128, 200])
+def test_a_stream_goes_on_bit_for_bit(kind, cut, tmp_path):
+    y = LABELS[kind]
+    model = kind()
+    if cut:
+        model.partial_fit(X[:cut], y[:cut])
+    else:  # rows without labels
+        model.partial_fit(X[:4], np.full(4, np.nan), **({"classes": [0, 1]} if kind is gf.StreamingClassifier else {}))
+    gf.save(model, tmp_path / "model")
+    again = gf.load(tmp_path / "model")
+    model.partial_fit(X[cut:], y[cut:])
+    again.partial_fit(X[cut:], y[cut:])
+    assert same_state(model, again)
+
+
+@both
+def test_rows_are_kept_for_a_while_only(kind):
+    y = LABELS[kind]
+    model = kind().partial_fit(X[:100], y[:100])
+    assert model.state()["early.X"].shape == (100, 6)
+    np.testing.assert_array_equal(model.state()["early.X"], X[:100])
+    assert not any(name.startswith("early") for name in model.partial_fit(X[100:130], y[100:130]).state())
+    assert not any(name.startswith("early") for name in kind().fit(X, y).state())
+    assert not any(name.startswith("early") for name in kind(prior_std=1.0).partial_fit(X[:9], y[:9]).state())
+    assert [early.room(dim) for dim in (2, 40, 65, 5000)] == [128, 128, 256, 1024]
+
+
+@both
+def test_missing_labels_and_weight_zero_teach_nothing(kind):
+    y = LABELS[kind].copy()
+    weight = RNG.choice([0.0, 1.0, 2.5], 300)
+    y[::7] = np.nan
+    kept = ~np.isnan(y) & (weight > 0)
+    one = kind().partial_fit(X, y, sample_weight=weight)
+    other = kind().partial_fit(X[kept], y[kept], sample_weight=weight[kept])
+    np.testing.assert_allclose(_arrays(one), _arrays(other), rtol=1e-7, atol=1e-10)
+
+
+@both
+def test_a_call_that_fails_changes_nothing(kind):
+    y = LABELS[kind]
+    model, twin = (kind().partial_fit(X[:60], y[:60]) for _ in range(2))
+    bad = X[60:120].copy()
+    bad[-1] = 1e200
+    with pytest.raises(ValueError, match=r"row|large"):
+        model.partial_fit(bad, y[60:120])
+    assert same_state(model, twin)
+    assert same_state(model.partial_fit(X[60:], y[60:]), twin.partial_fit(X[60:], y[60:]))
+
+
+@both
+def test_one_pass_comes_closer_to_the_optimum(kind, monkeypatch):
+    y = LABELS[kind]
+    wide = 1e-4 * RNG.standard_normal((300, 14))  # more weights than the first rows can tell apart
+    data = np.column_stack([X, wide])
+    best = kind().fit(data, y).posterior_
+    with_them = kind().partial_fit(data, y).posterior_
+    monkeypatch.setattr(learning.Learner, "_look_at_early_rows", lambda *_: None)
+    without = kind().partial_fit(data, y).posterior_
+    assert with_them.kl(best) < 0.7 * without.kl(best)
