@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Self
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from river import base
@@ -11,18 +12,19 @@ from river import base
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.estimators import mixtures
 from gaussfold.estimators.parameters import keep
-from gaussfold.estimators.river import labels, storage
+from gaussfold.estimators.river import labels
 from gaussfold.estimators.river.features import Example, Named
+from gaussfold.estimators.river.model import RiverModel
 from gaussfold.estimators.river.weights import Diagonal, Start, Weights
 from gaussfold.likelihoods import Bernoulli
 from gaussfold.likelihoods.links import Name as Link
-from gaussfold.types import ArrayLike
+from gaussfold.types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class RiverClassifier(base.MiniBatchClassifier):
+class RiverClassifier(RiverModel, base.MiniBatchClassifier):
     """Bayesian logistic or probit regression without a learning rate: the marginal Gaussian learner for River.
 
     A numeric feature is used as it is; a text (or any other value) is the feature "name=value" with value 1; a missing
@@ -93,25 +95,24 @@ class RiverClassifier(base.MiniBatchClassifier):
     def learn_one(self, x: Example, y: object, w: float = 1.0) -> None:
         """Learn from one example; ``w`` is its weight, a label of None is left out."""
         label = 1.0 if y is True else 0.0 if y is False else labels.binary(y)
-        if w != 1.0 and labels.weight(w) == 0.0:
+        if label != label or (w != 1.0 and labels.weight(w) == 0.0):
             return
         entries = self._weights.quick(x)
         if entries is None or not self._weights.learn_quickly(self._belief, entries, label, w)[0]:
-            self._learn([self._weights.columns.named(x)], np.array([label]), np.array([w]))
+            self._learn([self._weights.columns.named(x)], [label], np.array([w]))
 
-    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: ArrayLike | None = None) -> None:
-        """Learn from the rows of a dataframe in order, all or none: the same as one by one.
+    def _label(self, y: object) -> float:
+        return labels.binary(y)
 
-        Columns may come and go from call to call; a missing value is an absent feature.
-        """
-        given, weights = labels.one_each(X, y, w)
-        self._learn(self._named(X), np.array([labels.binary(label) for label in given], dtype=float), weights)
+    def _learn(self, rows: list[Named], found: list[float], weights: Array) -> None:
+        (self._belief,), _ = self._weights.learn([self._belief], rows, [np.array(found)], weights)
 
-    def _learn(self, rows: list[Named], target: np.ndarray, weights: np.ndarray) -> None:
-        said = ~np.isnan(target) & (weights > 0.0)  # what teaches nothing gives no columns either
-        rows = [row for row, keeps in zip(rows, said, strict=True) if keeps]
-        if rows:
-            (self._belief,), _ = self._weights.learn([self._belief], rows, [target[said]], weights[said])
+    def _members(self) -> list[Diagonal]:
+        return [self._belief]
+
+    def _restore(self, described: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        del described
+        (self._belief,) = self._weights.restored(arrays, 1)
 
     def predict_proba_one(self, x: Example) -> dict[bool, float]:
         """Probability of False and True with the weights integrated out."""
@@ -140,24 +141,3 @@ class RiverClassifier(base.MiniBatchClassifier):
             return np.empty((0, 2))
         latent = self._weights.look(self._belief, rows)
         return mixtures.both_sides(self._weights.likelihood, latent)
-
-    def _named(self, X: pd.DataFrame) -> list[Named]:
-        return [self._weights.columns.named(x) for x in X.to_dict(orient="records")]
-
-    # Model files: see `gaussfold.store`.
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Everything numeric that was learned, as plain named arrays."""
-        return storage.state([self._belief])
-
-    def store_header(self) -> dict[str, object]:
-        """Parameters and the names of the features, as JSON can hold them."""
-        return storage.header(self, self._weights)
-
-    @classmethod
-    def from_store(cls, header: dict[str, object], arrays: dict[str, np.ndarray]) -> Self:
-        """Rebuild, bit for bit, the model that `state` and `store_header` describe."""
-        self = storage.blank(cls, header)
-        self._weights = storage.named(self._weights, header)
-        (self._belief,) = self._weights.restored(arrays, 1)
-        return self

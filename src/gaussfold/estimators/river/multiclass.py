@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from river import base
@@ -15,16 +16,17 @@ from gaussfold.estimators.parameters import keep
 from gaussfold.estimators.river import labels, storage
 from gaussfold.estimators.river.features import Example, Named
 from gaussfold.estimators.river.labels import Label
+from gaussfold.estimators.river.model import RiverModel
 from gaussfold.estimators.river.weights import Diagonal, Start, Weights
 from gaussfold.likelihoods import Bernoulli
 from gaussfold.likelihoods.links import Name as Link
-from gaussfold.types import Array, ArrayLike
+from gaussfold.types import Array
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class RiverMulticlassClassifier(base.MiniBatchClassifier):
+class RiverMulticlassClassifier(RiverModel, base.MiniBatchClassifier):
     """Bayesian logistic or probit regression for River, one belief per class, one class against the rest.
 
     Labels are texts, numbers or truth values, and are discovered as they come. A class that appears late starts with a
@@ -102,18 +104,8 @@ class RiverMulticlassClassifier(base.MiniBatchClassifier):
         if entries is None or not self._weights.learn_all(self._members(), entries, self._against(label), weight):
             self._learn([self._weights.columns.named(x)], [label], np.array([weight]))
 
-    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: ArrayLike | None = None) -> None:
-        """Learn from the rows of a dataframe in order, all or none: the same as one by one."""
-        given, weights = labels.one_each(X, y, w)
-        found = [labels.class_label(label) for label in given]
-        rows = [self._weights.columns.named(x) for x in X.to_dict(orient="records")]
-        kept = [
-            (row, label, weight)
-            for row, label, weight in zip(rows, found, weights.tolist(), strict=True)
-            if label is not None and weight > 0.0
-        ]
-        if kept:
-            self._learn([row for row, _, _ in kept], [label for _, label, _ in kept], np.array([w for *_, w in kept]))
+    def _label(self, y: object) -> Label | None:
+        return labels.class_label(y)
 
     def _learn(self, rows: list[Named], found: list[Label], weights: Array) -> None:
         new = [label for label in dict.fromkeys(found) if label not in self._beliefs]
@@ -150,8 +142,7 @@ class RiverMulticlassClassifier(base.MiniBatchClassifier):
         """Probabilities for the rows of a dataframe, a column for each class seen so far."""
         import pandas as pd
 
-        rows = [self._weights.columns.named(x) for x in X.to_dict(orient="records")]
-        return pd.DataFrame(self._shares(rows), columns=list(self._beliefs), index=X.index)
+        return pd.DataFrame(self._shares(self._named(X)), columns=list(self._beliefs), index=X.index)
 
     def _shares(self, rows: list[Named]) -> Array:
         """Each class's own probability over the sum of them all, shape (n, classes)."""
@@ -164,20 +155,11 @@ class RiverMulticlassClassifier(base.MiniBatchClassifier):
 
     # Model files: see `gaussfold.store`.
 
-    def state(self) -> dict[str, np.ndarray]:
-        """Everything numeric that was learned, as plain named arrays."""
-        return storage.state(self._members())
-
     def store_header(self) -> dict[str, object]:
         """Parameters, names of the features and classes, as JSON can hold them."""
-        return storage.header(self, self._weights) | {"classes": storage.plain_names(self._beliefs, "class")}
+        return super().store_header() | {"classes": storage.plain_names(self._beliefs, "class")}
 
-    @classmethod
-    def from_store(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        """Rebuild, bit for bit, the model that `state` and `store_header` describe."""
-        self = storage.blank(cls, header)
-        self._weights = storage.named(self._weights, header)
-        classes = storage.distinct("classes", header["classes"])
+    def _restore(self, described: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        classes = storage.distinct("classes", described["classes"])
         self._unseen, *known = self._weights.restored(arrays, len(classes) + 1)
         self._beliefs = dict(zip(classes, known, strict=True))
-        return self

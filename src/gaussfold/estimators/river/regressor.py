@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Self
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from river import base
@@ -12,11 +13,12 @@ from gaussfold import checks, schema
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.estimators.noise import NoiseBelief, scaled
 from gaussfold.estimators.parameters import keep
-from gaussfold.estimators.river import labels, storage
+from gaussfold.estimators.river import labels
 from gaussfold.estimators.river.features import Example, Named
+from gaussfold.estimators.river.model import RiverModel
 from gaussfold.estimators.river.weights import Diagonal, Start, Weights
 from gaussfold.likelihoods import Gaussian
-from gaussfold.types import Array, ArrayLike, Moments
+from gaussfold.types import Array, Moments
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -27,7 +29,7 @@ START = 1.0
 NOISE = schema.Part("noise", (2,), "double", positive=True)
 
 
-class RiverRegressor(base.MiniBatchRegressor):
+class RiverRegressor(RiverModel, base.MiniBatchRegressor):
     """Bayesian linear regression without a learning rate, one mean and one variance per feature, for River.
 
     Features, missing values and labels that are missing are as in `RiverClassifier`. Scale features first
@@ -102,21 +104,16 @@ class RiverRegressor(base.MiniBatchRegressor):
             if good:
                 self._learn_noise(label - mean, variance, weight)
                 return
-        self._learn([self._weights.columns.named(x)], np.array([label]), np.array([weight]))
+        self._learn([self._weights.columns.named(x)], [label], np.array([weight]))
 
-    def learn_many(self, X: pd.DataFrame, y: pd.Series, w: ArrayLike | None = None) -> None:
-        """Learn from the rows of a dataframe in order, all or none: the same as one by one."""
-        given, weights = labels.one_each(X, y, w)
-        target = np.array([labels.number(label) for label in given], dtype=float)
-        rows = self._named(X)
-        said = ~np.isnan(target) & (weights > 0.0)
-        self._learn([row for row, keeps in zip(rows, said, strict=True) if keeps], target[said], weights[said])
+    def _label(self, y: object) -> float:
+        return labels.number(y)
 
-    def _learn(self, rows: list[Named], target: Array, weights: Array) -> None:
-        if rows:
-            (self._belief,), (before,) = self._weights.learn([self._belief], rows, [target], weights)
-            for residual, variance, w in zip(target - before.mean, before.variance, weights, strict=True):
-                self._learn_noise(float(residual), float(variance), float(w))
+    def _learn(self, rows: list[Named], found: list[float], weights: Array) -> None:
+        target = np.array(found)
+        (self._belief,), (before,) = self._weights.learn([self._belief], rows, [target], weights)
+        for residual, variance, w in zip(target - before.mean, before.variance, weights, strict=True):
+            self._learn_noise(float(residual), float(variance), float(w))
 
     def _learn_noise(self, residual: float, variance: float, w: float) -> None:
         """As `NoiseBelief.learn` for one row, in numbers: a record takes as long as the row."""
@@ -162,25 +159,18 @@ class RiverRegressor(base.MiniBatchRegressor):
         mean, variance = self._weights.likelihood.predictive(self._weights.look(self._belief, rows))
         return scaled(Moments(mean, variance), self._noise)
 
-    def _named(self, X: pd.DataFrame) -> list[Named]:
-        return [self._weights.columns.named(x) for x in X.to_dict(orient="records")]
+    def _members(self) -> list[Diagonal]:
+        return [self._belief]
 
     # Model files: see `gaussfold.store`.
 
     def state(self) -> dict[str, np.ndarray]:
         """Everything numeric that was learned, as plain named arrays."""
-        arrays = storage.state([self._belief])
+        arrays = super().state()
         return arrays if self._shape_scale is None else arrays | {"noise": np.array(self._shape_scale)}
 
-    def store_header(self) -> dict[str, object]:
-        """Parameters and the names of the features, as JSON can hold them."""
-        return storage.header(self, self._weights)
-
-    @classmethod
-    def from_store(cls, header: dict[str, object], arrays: dict[str, np.ndarray]) -> Self:
-        """Rebuild, bit for bit, the model that `state` and `store_header` describe."""
-        self = storage.blank(cls, header)
-        self._weights = storage.named(self._weights, header)
+    def _restore(self, described: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
+        del described
         (self._belief,) = self._weights.restored(arrays, 1)
         learns = self._shape_scale is not None
         schema.equal("noise", "noise" in arrays, learns, "as noise_std says whether it is learned")
@@ -188,4 +178,3 @@ class RiverRegressor(base.MiniBatchRegressor):
             schema.check(arrays, (NOISE,))
             shape, scale = arrays["noise"].tolist()
             self._shape_scale = shape, scale
-        return self
