@@ -191,13 +191,11 @@ class Learner(Readout):
         pieces: list[list[FoldResult]] = []
         start, done, far = 0, 0, False
         while done < places.size - 1:
-            due = ways.due(base + done + 1)
-            looked = far or due
+            looked = far or ways.due(base + done + 1)
             if looked:
                 row = int(places[done])
                 beliefs = self._look(beliefs, None if known else call.part(slice(row, row + 1)), row)
-                if due:
-                    self._look_at_early_rows(beliefs, base + done + 1)
+                self._look_at_early_rows(beliefs, base + done + 1)
             first, end = done + looked, min(places.size - 1, ways.next_due(base + done + 2) - base - 1, done + SLICE)
             design = self._adaptive()[1].design(dense_rows(call.X[start : places[end]]), intercept=ways.intercept)
             surprise = None if known else self._surprise(design, places[first:end] - start, base + first)
@@ -235,9 +233,10 @@ class Learner(Readout):
 
     def _look_at_early_rows(self, beliefs: list[AnyBelief], count: int) -> None:
         """Visit the rows that are kept once more, in place; before the row of number ``count`` there may be enough."""
-        if self._early is None or not self._early.pieces:
+        ways, coordinates = self._adaptive()
+        if self._early is None or not self._early.pieces or not ways.due(count):
             return
-        (ways, coordinates), kept, sites = self._adaptive(), self._early.whole(), []
+        kept, sites = self._early.whole(), []
         design = coordinates.design(kept.X, intercept=ways.intercept)
         for k, belief in enumerate(beliefs):
             visits = Visits(self._likelihood, design, kept.targets[k], self._options(kept.weight))

@@ -76,10 +76,8 @@ def state(learned: Learned) -> dict[str, np.ndarray]:
         arrays["noise_bank"] = learned.noise.arrays()
     elif learned.noise is not None:
         arrays["noise"] = np.array(dataclasses.astuple(learned.noise))
-    if learned.coordinates is not None:
-        arrays |= {f"scaling.{name}": array for name, array in learned.coordinates.state().items()}
-    if learned.early is not None:
-        arrays |= {f"early.{name}": array for name, array in learned.early.state().items()}
+    for part, own in (("scaling", learned.coordinates), ("early", learned.early)):
+        arrays |= {} if own is None else {f"{part}.{name}": array for name, array in own.state().items()}
     for name, value in learned.parameters.items():
         if np.ndim(value):
             arrays[f"parameter.{name}"] = np.asarray(value)
