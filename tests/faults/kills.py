@@ -1,9 +1,10 @@
 """``python -m tests.faults.kills --kills 1000``: trainings ended by INT, TERM and KILL at random moments.
 
-Each setting is trained once undisturbed. Then trainings are killed, each after a random time between the end of the
-start-up and the end of the run; the model file they leave (if there is one) must load, and ``--resume`` must make it
-into the undisturbed one, byte for byte. A training that was over when its signal came does not count. Prints the number
-of kills, what was violated, and how many files held a model that was not finished.
+Each setting is trained once undisturbed, by a process of its own. Then trainings are killed, each after a random time
+of its run; the model file they leave (if there is one) must load, and ``--resume`` must make it into the undisturbed
+one, byte for byte. A training that was over when its signal came does not count. Trainings are copies of this process
+(``forking``): what Python does before the command is not what is tried here. Prints the number of kills, what was
+violated, and how many files held a model that was not finished.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import gaussfold as gf
+from tests.faults.forking import Training, warm_up
 from tests.faults.scenarios import leftovers
 
 ROWS = 100_000
@@ -73,29 +75,30 @@ def write_data(folder: Path) -> None:
 class Trainings:
     """One setting: the undisturbed run, and runs that are killed."""
 
-    def __init__(self, setting: Setting, folder: Path, startup: float) -> None:
-        self._setting, self._folder, self._startup = setting, folder, startup
+    def __init__(self, setting: Setting, folder: Path) -> None:
+        self._setting, self._folder = setting, folder
         self.on_the_way = 0
         """Kills after which the file held a model that was not finished."""
         final = folder / "undisturbed.model"
-        self._run(final)  # compiles
-        final.unlink()
-        began = time.monotonic()
-        self._run(final)
-        self._seconds = time.monotonic() - began
+        subprocess.run([sys.executable, "-m", "gaussfold", *self._arguments(final)], check=True)
         self._final = final.read_bytes()
+        final.unlink()
+        warm_up(self._arguments(final))
+        self._seconds = self._run(final)
 
-    def _start(self, model: Path, *more: object) -> subprocess.Popen[bytes]:
+    def _arguments(self, model: Path, *more: object) -> list[str]:
         given = (self._folder / self._setting.data, "-f", model, "-b", 12, "--quiet", *self._setting.options, *more)
-        command = [sys.executable, "-m", "gaussfold", "train", *map(str, given)]
-        return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        return ["train", *map(str, given)]
 
-    def _run(self, model: Path, *more: object) -> None:
-        with self._start(model, *more) as process:
-            said = process.communicate()[1]
-        if process.returncode:
-            msg = f"exit code {process.returncode}: {said[-300:]!r}"
-            raise RuntimeError(msg)
+    def _run(self, model: Path, *more: object) -> float:
+        """Train to the end; how long it took."""
+        began = time.monotonic()
+        with Training(self._arguments(model, *more)) as training:
+            training.wait()
+            if training.code:
+                msg = f"exit code {training.code}: {training.said()[-300:]!r}"
+                raise RuntimeError(msg)
+        return time.monotonic() - began
 
     def kill(self, rng: random.Random) -> list[str]:
         """One kill of a training that is running; returns what was violated."""
@@ -113,18 +116,18 @@ class Trainings:
     def _killed(self, model: Path, number: signal.Signals, rng: random.Random) -> bool:
         """Start a training and send a signal after a random time; False if it was over by then."""
         began = time.monotonic()
-        with self._start(model) as process:
-            try:
-                process.wait(rng.uniform(self._startup, self._seconds))
-            except subprocess.TimeoutExpired:
-                process.send_signal(number)
-            else:
-                self._seconds = max(time.monotonic() - began, 1.01 * self._startup)  # how fast the machine is now
-            process.communicate()
-        if process.returncode not in (0, -number, {signal.SIGINT: 130, signal.SIGTERM: 143}.get(number)):
-            msg = f"{self._setting}, {number.name}: exit code {process.returncode}"
-            raise RuntimeError(msg)
-        return process.returncode != 0
+        with Training(self._arguments(model)) as training:
+            if training.wait(rng.uniform(0.0, self._seconds)):
+                self._seconds = time.monotonic() - began  # how fast the machine is now
+            training.send(number)
+            training.wait()
+            if training.code not in (0, -number, {signal.SIGINT: 130, signal.SIGTERM: 143}.get(number)):
+                msg = f"{self._setting}, {number.name}: exit code {training.code}"
+                raise RuntimeError(msg)
+            if "Traceback" in training.said():
+                msg = f"{self._setting}, {number.name}: {training.said()}"
+                raise RuntimeError(msg)
+        return training.code != 0
 
     def _wrong(self, model: Path) -> list[str]:
         try:
@@ -134,15 +137,6 @@ class Trainings:
         except (ValueError, OSError, RuntimeError) as error:
             return [repr(error)]
         return [] if model.read_bytes() == self._final else ["resumed, it is not the undisturbed model"]
-
-
-def startup_seconds(folder: Path) -> float:
-    """How long a training of two rows takes: hardly more than the start-up."""
-    tiny = folder / "tiny.vw"
-    tiny.write_text("1 |u a\n0 |u b\n")
-    began = time.monotonic()
-    subprocess.run([sys.executable, "-m", "gaussfold", "train", tiny, "-f", folder / "tiny", "--quiet"], check=True)
-    return 0.8 * (time.monotonic() - began)
 
 
 def main(say: Callable[..., None] = print) -> int:
@@ -157,9 +151,7 @@ def main(say: Callable[..., None] = print) -> int:
     with tempfile.TemporaryDirectory(prefix="kills-") as name:
         folder = Path(name)
         write_data(folder)
-        startup_seconds(folder)  # compiles
-        startup = startup_seconds(folder)
-        made = [Trainings(setting, folder, startup) for setting in SETTINGS if (folder / setting.data).exists()]
+        made = [Trainings(setting, folder) for setting in SETTINGS if (folder / setting.data).exists()]
         for k in range(args.kills):
             found = made[k % len(made)].kill(rng)
             violations += found
