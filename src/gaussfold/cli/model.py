@@ -127,6 +127,16 @@ class StreamModel:
         nothing = np.zeros(len(chunk))
         return Trace(mean, variance, log_p, nothing, nothing)
 
+    def component_scores(self, chunk: Chunk) -> Array:
+        """Log predictive probability of every label under every prior, NaN where there is none; (n, K)."""
+        return self._likelihood.log_predictive(chunk.label[:, None], self.belief.marginals(rows_of(chunk)))
+
+    def shard(self, belief: DiagonalBelief) -> Self:
+        """The same model with another belief, and nothing counted yet: see `gaussfold.distributed`."""
+        return dataclasses.replace(
+            self, belief=belief, totals=np.zeros(6), run={}, names=None if self.names is None else {}
+        )
+
     def add(self, chunk: Chunk, trace: Trace, start: int, stop: int) -> None:
         """Count rows ``start:stop`` in the progressive loss."""
         add_losses(self.totals, trace.log_predictive, chunk.label, chunk.weight, start, stop)

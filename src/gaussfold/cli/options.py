@@ -226,6 +226,21 @@ class Run:
         float,
         _saving("--checkpoint-seconds", min=0, metavar="S", help="Save every S seconds, too."),
     ] = 0.0
+    workers: Annotated[
+        int | None,
+        _learning(
+            "--workers",
+            min=1,
+            metavar="N",
+            help="Learn with so many processes, in rounds; the model is the same for any number of them.",
+        ),
+    ] = None
+    scheduler: Annotated[
+        str | None,
+        _learning(
+            "--scheduler", metavar="ADDRESS", help="Learn on the Dask cluster there; workers read the files themselves."
+        ),
+    ] = None
     keep_names: Annotated[bool, _saving("--keep-names", help="Store the features' names for 'inspect'.")] = False
     passes: Annotated[
         int,
@@ -247,6 +262,11 @@ class Run:
     ] = 0
     quiet: Quiet = False
     json: Json = False
+
+    @property
+    def shared(self) -> bool:
+        """Whether several processes or machines learn."""
+        return self.workers is not None or self.scheduler is not None
 
 
 def _columns(given: list[str] | None) -> tuple[str, ...]:

@@ -34,7 +34,7 @@ class TypedTable:
         self._source, self._kind = source, kind
         self._place = "it"
         with self.trouble():
-            self._stream = _file_of(source.name) if kind == "arrow" else None
+            self._stream = _file_of(source.path) if kind == "arrow" else None
             self._file = _open(source, self._stream)
             self.schema: pa.Schema = self._file.schema_arrow if kind == "parquet" else self._file.schema
             for field in self.schema:
@@ -54,8 +54,15 @@ class TypedTable:
                 yield batch.slice(start, ROWS)
         self._source.check_unchanged()
 
+    def group_rows(self) -> list[int]:
+        """Rows of each group, of a Parquet file."""
+        with self.trouble():
+            about = self._file.metadata
+            return [int(about.row_group(k).num_rows) for k in range(about.num_row_groups)]
+
     def _of_parquet(self) -> Iterator[pa.RecordBatch]:
-        for k in range(self._file.num_row_groups):
+        group = self._source.group
+        for k in range(self._file.num_row_groups) if group is None else (group,):
             self._place = f"row group {k}"
             yield from self._file.iter_batches(batch_size=ROWS, row_groups=[k])
 
@@ -115,7 +122,7 @@ def _open(
     import pyarrow.parquet as pq
 
     if file is None:
-        return pq.ParquetFile(source.name, memory_map=False, page_checksum_verification=True)
+        return pq.ParquetFile(source.path, memory_map=False, page_checksum_verification=True)
     if source.peek(len(_FILE_MAGIC)) == _FILE_MAGIC:
         return pa.ipc.open_file(file)
     file.seek(max(0, file.size() - len(_STREAM_END)))

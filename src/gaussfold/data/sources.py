@@ -69,21 +69,44 @@ class _Watched:
 
     def __init__(self, raw: io.FileIO, name: str) -> None:
         self._raw, self._name = raw, name
+        self._left: int | None = None  # bytes, of a part
         self._before = os.fstat(raw.fileno())
         self.regular = stat.S_ISREG(self._before.st_mode)
         self._first = os.pread(raw.fileno(), _FIRST, 0) if self.regular and _CAN_LOOK_BACK else b""
 
+    def limit(self, begin: int, end: int) -> None:
+        """From here on only the lines that begin at bytes ``begin`` to ``end``, the second one left out, are read."""
+        start = self._line_from(begin)
+        self._left = self._line_from(end) - start
+        self._raw.seek(start)
+
+    def _line_from(self, place: int) -> int:
+        """Where the first line begins that does so at this byte or after it; the end if none does."""
+        at = min(max(place - 1, 0), self._before.st_size)
+        self._raw.seek(at)
+        while place > 0 and (block := self._raw.read(_FIRST)):
+            found = block.find(b"\n")
+            if found >= 0:
+                return at + found + 1
+            at += len(block)
+        return at
+
     def read(self, size: int) -> bytes:
-        found = self._raw.read(size) or b""
-        if not found:
-            self.check_unchanged()
+        found = self._raw.read(size if self._left is None else min(size, self._left)) or b""
+        self._took(len(found))
         return found
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        found = int(self._raw.readinto(buffer) or 0)
-        if not found:
-            self.check_unchanged()
+        room = memoryview(buffer)
+        found = int(self._raw.readinto(room if self._left is None else room[: self._left]) or 0)
+        self._took(found)
         return found
+
+    def _took(self, count: int) -> None:
+        if self._left is not None:
+            self._left -= count
+        if not count:
+            self.check_unchanged()
 
     def fileno(self) -> int:
         return self._raw.fileno()
@@ -107,11 +130,15 @@ class Source:
     """An open input: ``fill`` reads plain bytes, whatever the file was wrapped in.
 
     Files are read without Python's buffering, which would hold a lock that a thread waiting for standard input
-    cannot give back when the program ends.
+    cannot give back when the program ends. Of a file one can read a part: the lines that begin in a range of bytes,
+    of plain text (``span``), or a group of rows of a table that has such (``group``).
     """
 
-    def __init__(self, name: str) -> None:
-        self.name = "<stdin>" if name == "-" else name
+    def __init__(self, name: str, *, span: tuple[int, int] | None = None, group: int | None = None) -> None:
+        self.path, self.group, self._span = name, group, span
+        part = "" if group is None else f" [row group {group}]"
+        part = part if span is None else f" [bytes {span[0]} to {span[1]}]"
+        self.name = "<stdin>" if name == "-" else f"{name}{part}"
         self._stack = contextlib.ExitStack()
         self._pipe: int | None = None
         self._watched: _Watched | None = None
@@ -138,6 +165,11 @@ class Source:
         """Whether it is a file on a disk, in which one can go back."""
         return self._watched is not None and self._watched.regular
 
+    @property
+    def begins(self) -> bool:
+        """Whether what is read begins where the file does, with its header if it has one."""
+        return self._span is None or self._span[0] == 0
+
     def check_unchanged(self) -> None:
         """Raise if the file was cut or written over since it was opened; for those who read it by its name."""
         if self._watched is not None:
@@ -155,6 +187,8 @@ class Source:
             except (OSError, AttributeError):  # replaced by something that is no file
                 return cast("io.BufferedReader", sys.stdin.buffer)
         self._watched = _Watched(raw, self.name)
+        if self._span is not None:
+            self._watched.limit(*self._span)
         if not self._watched.regular:
             self._pipe = raw.fileno()
         return self._watched

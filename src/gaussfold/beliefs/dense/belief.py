@@ -10,6 +10,7 @@ import numpy as np
 
 from gaussfold import checks, schema
 from gaussfold.beliefs.dense import passes, several
+from gaussfold.beliefs.dense.delta import MatrixDelta
 from gaussfold.beliefs.natural import combined
 from gaussfold.beliefs.visits import Visits
 from gaussfold.dynamics import Forgetting, moving
@@ -160,6 +161,26 @@ class DenseGaussian:
     def combine(cls, prior: DenseGaussian, shards: Iterable[DenseGaussian]) -> Self:
         """Prior × Π (shard / prior): what one pass over all shards' data would know, learned in parallel."""
         return cls.from_natural(*combined(prior, shards))
+
+    def tempered(self, shards: int) -> Self:
+        """N(mean, shards · cov): the same mean, known as well as one of so many parts of the data would tell."""
+        return type(self).from_factor(self._mean, self._factor * math.sqrt(checks.whole("shards", shards)))
+
+    def delta(self, base: DenseGaussian) -> MatrixDelta:
+        """What was learned since ``base``: natural parameters less its own. Over workers they add up.
+
+        Exactly for normal noise of known size: one pass over all data knows the same. For other likelihoods sites are
+        made at the base's mean instead of that of all rows before, so less is lost the more the base knows.
+        """
+        checks.same_dim("base", base.dim, self.dim)
+        return MatrixDelta.between(base.natural(), self.natural())
+
+    def apply(self, delta: MatrixDelta) -> None:
+        """Multiply in what was learned elsewhere, whole or not at all; in place."""
+        checks.same_dim("delta", delta.exponent.size, self.dim)
+        precision, shift = self.natural()
+        gained, moved = delta.natural()
+        self.become(self.from_natural(precision + gained, shift + moved))
 
     def copy(self) -> Self:
         """An independent copy."""

@@ -8,8 +8,9 @@ from typing import Self
 
 import numpy as np
 
-from gaussfold.beliefs.diagonal import passes, storage
+from gaussfold.beliefs.diagonal import exchange, passes, storage
 from gaussfold.beliefs.diagonal.coupling import Coupling
+from gaussfold.beliefs.diagonal.delta import CellDelta
 from gaussfold.beliefs.diagonal.state import State, mix_moments
 from gaussfold.checks import between, not_negative, places, same_dim, scales
 from gaussfold.checks import whole as whole_number
@@ -256,6 +257,31 @@ class DiagonalBelief(ABC):
     def ticks(self, dynamics: Dynamics | None) -> float:
         """Start the clock of these dynamics, or go on with it; what it counts per learned row."""
         return self._start_clock(moving(dynamics))
+
+    # Several workers: see `exchange`.
+
+    def tempered(self, shards: int, least: float = 16.0) -> Self:
+        """What one of so many shards begins with: the same means, 1/v ← max(1/(v·shards), min(1/v, max(1/v₀, least))).
+
+        ``least`` is for features of size about 1; where x² is c on average, c times as much does the same.
+        """
+        whole_number("shards", shards)
+        return self._of(exchange.tempered(self._state, shards, not_negative("least", least)))
+
+    def delta(self, base: Self) -> CellDelta:
+        """What was learned since ``base``: natural parameters less its own, of the features that differ.
+
+        They add up over workers exactly for normal noise where no two features meet in a row; else approximately.
+        """
+        return exchange.delta(self._state, base.parts())
+
+    def apply(self, delta: CellDelta) -> None:
+        """Multiply in what was learned elsewhere, whole or not at all; in place."""
+        exchange.apply(self._state, delta)
+
+    def parts(self) -> State:
+        """Cells and clock themselves: not to be written to, unless the belief is handed over with them."""
+        return self._state
 
     # Copies and arrays.
 

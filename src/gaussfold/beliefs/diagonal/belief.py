@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Self, final
 import numpy as np
 from numpy.typing import DTypeLike
 
+from gaussfold.beliefs.diagonal import exchange
 from gaussfold.beliefs.diagonal.base import DiagonalBelief, check_dim, sum_draws
 from gaussfold.beliefs.diagonal.coupling import Coupling, resolve_coupling
 from gaussfold.beliefs.diagonal.state import State
-from gaussfold.beliefs.natural import combined
 from gaussfold.checks import doubles, finite_vector, floating, number, scales
 from gaussfold.engine.sparse.visit_any import MARGINAL
 from gaussfold.rows import sparse_rows
@@ -145,8 +145,7 @@ class DiagonalGaussian(DiagonalBelief):
     @classmethod
     def combine(cls, prior: DiagonalGaussian, shards: Iterable[DiagonalGaussian]) -> Self:
         """Prior × Π (shard / prior): what one pass over all shards' data would know, learned in parallel."""
-        precision, precision_mean = combined(prior, shards)
-        return cls(precision_mean / precision, 1.0 / precision, prior.coupling, prior.dtype)
+        return cls._of(exchange.combine(prior.parts(), (shard.parts() for shard in shards)))
 
     def absorb(self, x: Array, precision: float, shift: float) -> None:
         """Multiply by one site exp(shift·f - ½·precision·f²), f = x'θ, and keep the diagonal."""

@@ -82,10 +82,6 @@ class DiagonalMixture(DiagonalBelief):
             DiagonalGaussian(cells[:, 0, k], cells[:, 1, k], self.coupling, self.dtype) for k in range(cells.shape[2])
         ]
 
-    def parts(self) -> State:
-        """Cells and clock, handed over: for a belief that means something else by its components."""
-        return self._state
-
     @property
     def mean(self) -> Array:
         """Mean of the mixture."""

@@ -61,15 +61,25 @@ class State:
     @property
     def uniform(self) -> bool:
         """Whether one cell says all, now and later."""
-        return self.alike and self.kind == STILL
+        return self.alike and self.still
 
-    def widen(self, columns: np.ndarray | None = None) -> None:
-        """Give every feature a cell of its own, written for these columns (None: for all)."""
+    @property
+    def still(self) -> bool:
+        """Whether no time passes."""
+        return self.kind == STILL
+
+    def widen(self, columns: np.ndarray | None = None, *, sparingly: bool = False) -> None:
+        """Give every feature a cell of its own, to write to for these columns (None: for all).
+
+        ``sparingly``: pages of cells are written when they are met, even of a belief that is not large.
+        """
         if self.alike:
             self.blank = self.cells
-            self.lazy = LazyCells(self.blank, self.dim)
+            self.lazy = LazyCells(self.blank, self.dim, sparingly=sparingly)
             self.cells = self.lazy.cells
         self.write(columns)
+        if self.lazy is not None:
+            self.lazy.mark(columns)
 
     def write(self, columns: np.ndarray | None = None) -> None:
         """Write blank cells for features that no row has met."""
@@ -107,8 +117,8 @@ class State:
             return np.empty(0, np.uint32)
         if self.blank is None:
             return np.arange(self.dim, dtype=np.uint32)
-        # without lazy cells all of memory is one page, and written
-        written, shift = (np.ones(1, bool), 62) if self.lazy is None else (self.lazy.written, self.lazy.shift)
+        # without lazy cells all of memory is one page
+        written, shift = self.pages()
         room = np.empty(min(self.dim, STRETCH) + 1, np.uint32)
         found, total = [room[:0]], 0
         for start in range(0, self.dim, STRETCH):
@@ -119,6 +129,12 @@ class State:
             if limit is not None and total >= limit:
                 break
         return np.concatenate(found)
+
+    def pages(self) -> tuple[np.ndarray, int]:
+        """Which pages hold cells that may differ from a blank one, and the logarithm of how many cells a page has."""
+        if self.lazy is None:
+            return np.ones(1, bool), 62
+        return self.lazy.written if self.lazy.met is None else self.lazy.met, self.lazy.shift
 
     # Time.
 

@@ -54,6 +54,11 @@ def train(job: Job, setting: Setting) -> int:
     _check(job)
     began, compiling = time.perf_counter(), waiting.seconds()
     model = _start_model(job, setting)
+    return (_train_many if job.run.shared else _train_one)(job, model, began, compiling)
+
+
+def _train_one(job: Job, model: StreamModel, began: float, compiling: float) -> int:
+    """One process, row after row."""
     training = _Training(job, model)
     code = training.all_passes()
     if job.run.final is not None and training.keeps:
@@ -65,11 +70,35 @@ def train(job: Job, setting: Setting) -> int:
     summary["compile_seconds"] = round(waiting.seconds() - compiling, 6)
     if not training.keeps:
         summary["model"] = None
-    if not job.run.quiet:
-        tell(summary, job.run)
-    if job.run.json:
+    _tell(summary, job.run)
+    return code
+
+
+def _tell(summary: Document, run: Run) -> None:
+    if not run.quiet:
+        tell(summary, run)
+    if run.json:
         with naming_output("-"):
             print(json.dumps(summary, allow_nan=False), flush=True)
+
+
+def _train_many(job: Job, model: StreamModel, began: float, compiling: float) -> int:
+    """The same on several processes or machines."""
+    from gaussfold.cli.commands import train_many
+
+    train_many.check(job)
+    before = model.totals.copy()
+    work = train_many.ManyWorkers(job, model)
+    code = work.learn()
+    if work.keeps and job.run.final is not None:
+        save_last(model, job.run.final)
+    summary = summarise(model, before, job.run, work.n_bad, time.perf_counter() - began)
+    summary |= {
+        "compile_seconds": round(waiting.seconds() - compiling, 6),
+        "bytes_moved": work.bytes_moved,
+        "worker_seconds": round(work.worker_seconds, 6),
+    }
+    _tell(summary, job.run)
     return code
 
 
@@ -129,6 +158,9 @@ class _Training:
 
     def __init__(self, job: Job, model: StreamModel) -> None:
         self._job, self._run, self._model = job, job.run, model
+        if job.run.resume and "plan" in model.run:
+            msg = "--resume: the model was made with --workers; resume it with --workers, of any number"
+            raise Failure(msg, USAGE)
         self._resume = Resume(model.run if job.run.resume else {}, job.run.passes)
         self.n_bad, self._stuck, self._broken = 0, False, False
         self.before = model.totals.copy()

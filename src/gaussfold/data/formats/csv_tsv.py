@@ -14,7 +14,7 @@ from gaussfold.data.intake import Intake
 from gaussfold.data.messages import DataError, NulBytesError
 from gaussfold.data.plain_numbers import is_float
 from gaussfold.data.reading import KINDS, Column, Reading, Roles
-from gaussfold.data.sources import Source
+from gaussfold.data.sources import Source, skip_mark
 from gaussfold.data.strings import murmur_of
 from gaussfold.data.text import LONGEST_RECORD, TextReader
 from gaussfold.engine.text.parse_csv import TableColumns, parse_csv
@@ -29,7 +29,11 @@ def _reader(separator: str) -> Callable[[Source, Intake], Iterator[Chunk]]:
 
     def read(source: Source, intake: Intake) -> Iterator[Chunk]:
         def begin(source: Source) -> tuple[Parse, int]:
-            return _begin(source, intake, intake.reading.separator or separator)
+            if source.begins:
+                return _begin(source, intake, intake.reading.separator or separator)
+            with Source(source.path) as first:  # a part of a file: what its columns are is told by the first lines
+                first.take(skip_mark(first.peek(3)))
+                return _begin(first, intake, intake.reading.separator or separator)[0], 0
 
         return TextReader(intake).read(source, begin)
 

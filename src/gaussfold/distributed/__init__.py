@@ -1,0 +1,21 @@
+"""One fold on many processes or machines: the same posterior, bit for bit, whoever does the work.
+
+- ``plan``: rounds and shards, from the data alone
+- ``work``: what a worker does with a shard: read its units, learn them, say what it has learned
+- ``rounds``: the driver: hand out a round, add up, go on
+- ``processes``, ``on_dask``: who runs the shards; each knows nothing of what it runs
+
+The first rows are learned in order. After that every round is half as long as all before it, and its shards begin with
+one belief, tempered (``beliefs.diagonal.exchange``), learn apart and are added up. What is added are whole numbers, so
+order does not matter; who is planned to do what depends on the files, so the number of workers does not either. A
+worker that is lost costs its shards, a driver that is lost the round it was in.
+
+Nothing of an engine is imported unless it is used. Slow twins: ``tests/distributed``.
+"""
+
+from __future__ import annotations
+
+from gaussfold.distributed.plan import Scheme, Shard, rounds_of
+from gaussfold.distributed.rounds import Engine, Outcome, ShardError, StoppedError, learn_rounds
+
+__all__ = ["Engine", "Outcome", "Scheme", "Shard", "ShardError", "StoppedError", "learn_rounds", "rounds_of"]

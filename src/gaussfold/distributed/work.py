@@ -1,0 +1,231 @@
+"""What a worker does with a shard: read its units, learn them from the base, and say what was learned."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+import platform
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+import gaussfold
+from gaussfold.beliefs.diagonal.base import DiagonalBelief
+from gaussfold.beliefs.diagonal.delta import CellDelta
+from gaussfold.data.chunks import Chunk
+from gaussfold.data.intake import Intake
+from gaussfold.data.messages import BrokenInputError, DataError
+from gaussfold.data.reading import Reading
+from gaussfold.data.units import Unit, read_unit
+from gaussfold.distributed.plan import Shard
+from gaussfold.trace import RowError, Trace
+from gaussfold.types import Array
+
+SHOWN = 5
+"""Bad records of a shard that are told one by one."""
+
+
+class Learner(Protocol):
+    """A model that learns chunks of rows into a diagonal belief: what `cli.model.StreamModel` is."""
+
+    belief: DiagonalBelief
+    reading: Reading
+    totals: Array
+    names: dict[int, str] | None
+
+    def shard(self, belief: DiagonalBelief) -> Self:
+        """The same model with another belief, and nothing counted yet."""
+        ...
+
+    def learn(self, chunk: Chunk) -> Trace:
+        """Fold a chunk in."""
+        ...
+
+    def component_scores(self, chunk: Chunk) -> Array:
+        """Log predictive probability of every label under every component, NaN where there is none; (n, K)."""
+        ...
+
+    def add(self, chunk: Chunk, trace: Trace, start: int, stop: int) -> None:
+        """Count rows in the progressive loss."""
+        ...
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Everything numeric."""
+        ...
+
+    def store_header(self) -> dict[str, Any]:
+        """Everything else."""
+        ...
+
+    @classmethod
+    def from_store(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
+        """Undo ``state`` and ``store_header``."""
+        ...
+
+
+@dataclass(frozen=True)
+class Base:
+    """The belief that a round begins with, as bytes that travel, and their digest."""
+
+    raw: bytes
+    key: str
+
+    @classmethod
+    def of(cls, model: Learner) -> Self:
+        """Take a model apart."""
+        raw = pickle.dumps((type(model), model.store_header(), model.state()), protocol=5)
+        return cls(raw, hashlib.sha256(raw).hexdigest()[:16])
+
+
+@dataclass(frozen=True)
+class Task:
+    """A shard and how it is learned."""
+
+    shard: Shard
+    reading: Reading
+    least: float
+    """See ``beliefs.diagonal``: cells known less than this are not tempered."""
+    skip_bad: int
+    version: str = field(default_factory=lambda: own_version())
+
+
+@dataclass
+class Learned:
+    """What came of a shard; or why nothing did."""
+
+    index: int
+    delta: CellDelta | None = None
+    totals: Array = field(default_factory=lambda: np.zeros(6))
+    names: dict[int, str] | None = None
+    rows: int = 0
+    n_bad: int = 0
+    bad: list[str] = field(default_factory=list)
+    log_square: float = 0.0
+    """Sum of log x² over the entries of the rows, and their number: how large features are."""
+    entries: int = 0
+    seconds: float = 0.0
+    """Of processor time."""
+    refused: str | None = None
+    """What is wrong with the data, where that ends the run."""
+    broken: bool = False
+    """Whether the input is damaged, and not only strange."""
+
+
+def own_version() -> str:
+    """What workers and driver must have in common for the same numbers."""
+    return f"gaussfold {gaussfold.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
+
+
+_kept: dict[str, Learner] = {}
+"""The base of the present round: one worker learns several of its shards."""
+_keeping = threading.Lock()
+
+
+def open_base(read: Callable[[], bytes], key: str) -> Learner:
+    """The model that was taken apart; made once per round and process."""
+    with _keeping:
+        if key not in _kept:
+            _kept.clear()
+            kind, header, arrays = pickle.loads(read())
+            _kept[key] = kind.from_store(header, arrays)
+        return _kept[key]
+
+
+def learn_shard(base: Learner, task: Task) -> Learned:
+    """Read and learn one shard. Data that cannot be learned are told, not raised: another worker would fail as well."""
+    began = time.process_time()
+    if task.version != own_version():
+        msg = f"worker {platform.node()}: it has {own_version()}, the driver {task.version}; install the same on both"
+        return Learned(task.shard.index, refused=msg)
+    left_out: list[Unit] = []
+    while True:
+        attempt = _Attempt(base, task, left_out)
+        try:
+            learned = attempt.learn()
+            break
+        except BrokenInputError as error:  # what came before the damage may be wrong as well: begin anew without
+            if task.skip_bad == 0:
+                return Learned(task.shard.index, refused=f"{error}", broken=True)
+            left_out.append(attempt.unit)
+        except DataError as error:
+            return Learned(task.shard.index, refused=f"{error}")
+    learned.seconds = time.process_time() - began
+    return learned
+
+
+class _Attempt:
+    """One pass over a shard's units, those left out that are damaged."""
+
+    def __init__(self, base: Learner, task: Task, left_out: list[Unit]) -> None:
+        self._base, self._task, self._left_out = base, task, left_out
+        self._start = base.belief.tempered(task.shard.count, task.least)
+        self._model = base.shard(self._start.copy())
+        self._evidence = np.zeros(base.belief.log_weights.size)
+        self._out = Learned(task.shard.index)
+        self.unit = task.shard.units[0]
+
+    def learn(self) -> Learned:
+        out, task = self._out, self._task
+        intake = Intake(
+            task.reading, max_bad=task.skip_bad, keep_names=self._model.names is not None, ring=2, refuse_nul=True
+        )
+        for unit in task.shard.units:
+            self.unit = unit
+            if unit in self._left_out:
+                out.n_bad += unit.rows
+                out.bad.append(f"{unit}: damaged, {unit.rows} rows left out")
+                continue
+            for chunk in read_unit(unit, intake):
+                out.bad += [str(record) for record in chunk.bad[: max(0, SHOWN - len(out.bad))]]
+                self._chunk(chunk)
+        out.n_bad += intake.n_bad
+        out.totals, out.names = self._model.totals, self._model.names
+        out.delta = self._model.belief.delta(self._start)
+        if task.shard.count > 1:
+            out.delta = out.delta.with_evidence(self._evidence)
+        return out
+
+    def _chunk(self, chunk: Chunk) -> None:
+        self._out.rows += len(chunk)
+        sizes = np.abs(chunk.data[chunk.data != 0.0])
+        self._out.log_square += 2.0 * float(np.log(sizes).sum())
+        self._out.entries += sizes.size
+        at = 0
+        while at < len(chunk):
+            part = chunk.rows(at) if at else chunk
+            trace, count = self._rows(part)
+            if trace is not None:
+                self._model.add(part, trace, 0, count)
+            at += count
+            if count < len(part):
+                self._bad_row(part, count)
+                at += 1
+
+    def _rows(self, chunk: Chunk) -> tuple[Trace | None, int]:
+        """Learn rows up to the first that cannot be; what was predicted before, and how many they were."""
+        scores = self._base.component_scores(chunk) if self._task.shard.count > 1 else None
+        trace: Trace | None
+        try:
+            trace, count = self._model.learn(chunk), len(chunk)
+        except RowError as error:
+            trace, count = error.trace, error.row
+        if scores is None or trace is None:
+            return trace, count
+        # Predicted by all that was known when the round began, not by the tempered base.
+        with np.errstate(invalid="ignore"):  # without a label
+            mixed = np.logaddexp.reduce(self._base.belief.log_weights + scores, axis=1)[:count]
+        seen = ~np.isnan(mixed) & (chunk.weight[:count] > 0.0)
+        self._evidence += chunk.weight[:count][seen] @ scores[:count][seen]
+        nothing = np.zeros(count)
+        return Trace(nothing, nothing, mixed, nothing, nothing), count
+
+    def _bad_row(self, chunk: Chunk, row: int) -> None:
+        self._out.n_bad += 1
+        msg = f"{chunk.source}:{chunk.line[row]}: the row drives the weights out of range; rescale its features"
+        if self._out.n_bad > self._task.skip_bad:
+            raise DataError(msg)
+        self._out.bad.append(msg)
