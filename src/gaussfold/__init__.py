@@ -31,7 +31,19 @@ _HOMES = {
     "save": "gaussfold.store",
     "sweep": "gaussfold.sweeping",
 }
-_MODULES = ("batch", "data", "deep", "dynamics", "gp", "hashing", "likelihoods", "lookback", "metrics", "rules")
+_MODULES = (
+    "batch",
+    "data",
+    "deep",
+    "distributed",
+    "dynamics",
+    "gp",
+    "hashing",
+    "likelihoods",
+    "lookback",
+    "metrics",
+    "rules",
+)
 
 __all__ = [
     "Bank",
@@ -53,6 +65,7 @@ __all__ = [
     "batch",
     "data",
     "deep",
+    "distributed",
     "dynamics",
     "fold",
     "gp",
@@ -67,7 +80,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from gaussfold import batch, data, deep, dynamics, gp, hashing, likelihoods, lookback, metrics, rules
+    from gaussfold import batch, data, deep, distributed, dynamics, gp, hashing, likelihoods, lookback, metrics, rules
     from gaussfold.beliefs.bank.belief import Bank
     from gaussfold.beliefs.blocks import BlockGaussian
     from gaussfold.beliefs.dense.belief import DenseGaussian

@@ -3,6 +3,7 @@
 - ``plan``: rounds and shards, from the data alone
 - ``work``: what a worker does with a shard: read its units, learn them, say what it has learned
 - ``rounds``: the driver: hand out a round, add up, go on
+- ``arrays``: the same for rows in memory, dense beliefs included
 - ``processes``, ``on_dask``: who runs the shards; each knows nothing of what it runs
 
 The first rows are learned in order. After that every round is half as long as all before it, and its shards begin with
@@ -15,7 +16,8 @@ Nothing of an engine is imported unless it is used. Slow twins: ``tests/distribu
 
 from __future__ import annotations
 
+from gaussfold.distributed.arrays import fold
 from gaussfold.distributed.plan import Scheme, Shard, rounds_of
 from gaussfold.distributed.rounds import Engine, Outcome, ShardError, StoppedError, learn_rounds
 
-__all__ = ["Engine", "Outcome", "Scheme", "Shard", "ShardError", "StoppedError", "learn_rounds", "rounds_of"]
+__all__ = ["Engine", "Outcome", "Scheme", "Shard", "ShardError", "StoppedError", "fold", "learn_rounds", "rounds_of"]

@@ -291,7 +291,7 @@ class DiagonalBelief(ABC):
 
     def copy(self) -> Self:
         """An independent copy."""
-        return self._of(storage.from_arrays(self.state(copy=False), copy=True))
+        return self._of(exchange.twin(self._state))
 
     def state(self, *, copy: bool = True) -> dict[str, np.ndarray]:
         """Named arrays that hold everything: of the cells only those that were touched, if that is less.

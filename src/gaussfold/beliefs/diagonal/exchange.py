@@ -9,11 +9,13 @@ there the prior holds, and few workers meet them.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 
 from gaussfold.beliefs.diagonal import storage
 from gaussfold.beliefs.diagonal.delta import SCALE, CellDelta, fixed_evidence
+from gaussfold.beliefs.diagonal.lazy_cells import MARKED
 from gaussfold.beliefs.diagonal.state import STRETCH, State
 from gaussfold.checks import same_dim
 from gaussfold.engine.sparse.deltas import FixedCells, add_fixed, list_changed, temper, to_fixed
@@ -26,7 +28,7 @@ STANDS_STILL = "a belief over which time passes learns in order; learn it in one
 def tempered(state: State, shards: int, least: float) -> State:
     """The base of one of so many shards: 1/v becomes max(1/(v·s), min(1/v, max(1/v₀, least))), means stay."""
     _check_still(state)
-    out = _twin(state)
+    out = twin(state)
     if shards == 1 or out.alike:
         return out
     at_least = np.full(out.cells.shape[2], float(least))
@@ -139,7 +141,7 @@ def combine(prior: State, shards: Iterable[State]) -> State:
         cells = part.each(own)
         precision[at] += 1.0 / cells[:, 1] - base[at]
         shift[at] += cells[:, 0] / cells[:, 1] - base_shift[at]
-    out = _twin(prior) if still else State.start(prior.each().astype(prior.cells.dtype), prior.dim, prior.coupling)
+    out = twin(prior) if still else State.start(prior.each().astype(prior.cells.dtype), prior.dim, prior.coupling)
     if slots.size:
         with np.errstate(over="ignore", under="ignore"):
             cells = np.stack([shift / precision, 1.0 / precision], axis=1).astype(prior.cells.dtype)
@@ -149,9 +151,15 @@ def combine(prior: State, shards: Iterable[State]) -> State:
     return out
 
 
-def _twin(state: State) -> State:
-    """The same in memory of its own."""
-    return storage.from_arrays(storage.to_arrays(state, copy=False), copy=True)
+def twin(state: State) -> State:
+    """The same in memory of its own; of a large belief only what was met is looked at."""
+    if state.alike or state.cells.nbytes >= MARKED:
+        return storage.from_arrays(storage.to_arrays(state, copy=False), copy=True)
+    state.write()
+    return replace(
+        state, cells=state.cells.copy(), log_weights=state.log_weights.copy(), seen=state.seen.copy(),
+        clock=state.clock.copy(), prior=state.prior.copy(), lazy=None,
+    )  # fmt: skip
 
 
 def _check_cells(cells: np.ndarray, slots: np.ndarray) -> None:

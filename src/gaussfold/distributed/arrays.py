@@ -1,0 +1,156 @@
+"""Rows in memory, folded in rounds by several workers: dense and diagonal beliefs, and mixtures."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterable
+from concurrent.futures import Executor
+from typing import Any, NamedTuple, Protocol, Self
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from gaussfold.beliefs.dense.belief import DenseGaussian
+from gaussfold.beliefs.diagonal.base import DiagonalBelief
+from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
+from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
+from gaussfold.data.units import Unit
+from gaussfold.distributed.plan import Scheme, Shard, rounds_of
+from gaussfold.folding import fold as fold_in_order
+from gaussfold.folding import recipe_of
+from gaussfold.observations import Observations
+from gaussfold.observations import check as check_rows
+from gaussfold.protocols import Belief, Likelihood
+from gaussfold.rows import AnyRows, Rows
+from gaussfold.types import Array, ArrayLike
+
+UNITS = 2
+"""So many make a head; shards are cut no finer."""
+
+
+class Delta(Protocol):
+    """What was learned: see ``belief.delta``."""
+
+    def merge(self, other: Self) -> Self:
+        """Both together, in any order."""
+        ...
+
+
+class Part(NamedTuple):
+    """The rows of one shard, and what they begin with."""
+
+    base: Any
+    shards: int
+    least: float
+    likelihood: Likelihood
+    rule: str
+    at: str
+    data: Observations
+
+
+def scheme_for(belief: Belief) -> Scheme:
+    """How rounds grow: dense beliefs know correlations, so a head of ten rows a parameter and rounds of three times."""
+    return Scheme(head=10 * belief.dim, growth=3.0) if isinstance(belief, DenseGaussian) else Scheme()
+
+
+def fold(
+    belief: DenseGaussian | DiagonalGaussian | DiagonalMixture,
+    likelihood: Likelihood,
+    X: ArrayLike,
+    y: ArrayLike,
+    rule: str = "vi",
+    at: str = "posterior",
+    *,
+    sample_weight: ArrayLike | None = None,
+    executor: Executor | None = None,
+    scheme: Scheme | None = None,
+) -> None:
+    """Fold rows into a belief by rounds of shards, in place: the same bits with any number of workers.
+
+    Up to 64 shards of a round begin with one belief and are added up; see `gaussfold.distributed`. For normal noise
+    and a dense belief that is the posterior of one pass to rounding; elsewhere nearly so (benchmarks/RESULTS.md).
+
+    Parameters
+    ----------
+    belief
+        A dense or diagonal Gaussian or a mixture; changed in place, whole or not at all.
+    likelihood, X, y, rule, at, sample_weight
+        As for `gaussfold.fold`.
+    executor
+        Who learns the shards, as ``concurrent.futures`` has them (``ProcessPoolExecutor``, Dask's
+        ``client.get_executor()``); None: this process, one after the other.
+    scheme
+        How rounds grow; None: as fits the belief.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gaussfold as gf
+    >>> rng = np.random.default_rng(1)
+    >>> X = rng.normal(size=(500, 2))
+    >>> y = X @ [1.0, -2.0] + 0.5 * rng.normal(size=500)
+    >>> one, many = gf.DenseGaussian.isotropic(2), gf.DenseGaussian.isotropic(2)
+    >>> noise = gf.likelihoods.Gaussian(0.5)
+    >>> result = gf.fold(one, noise, X, y)
+    >>> gf.distributed.fold(many, noise, X, y)
+    >>> many.kl(one) < 1e-12
+    True
+    """
+    adds_up = isinstance(belief, DenseGaussian | DiagonalGaussian | DiagonalMixture)
+    if not adds_up:
+        msg = f"belief: a {type(belief).__name__} cannot be added up; a dense or diagonal Gaussian or a mixture can"
+        raise ValueError(msg)
+    recipe_of(likelihood, rule, at)  # refuses what is not defined, before any row
+    data = check_rows(likelihood, X, y, belief.dim, sample_weight)
+    scheme = scheme_for(belief) if scheme is None else scheme
+    now: Any = belief.copy()
+    least = scheme.least * _size(data.part(slice(0, scheme.head)).X)
+    for shards in rounds_of(_units(data.y.size, scheme), scheme):
+        parts = [Part(now, shard.count, least, likelihood, rule, at, data.part(_rows(shard))) for shard in shards]
+        found: Iterable[Delta] = map(learn_part, parts) if executor is None else executor.map(learn_part, parts)
+        total = functools.reduce(lambda one, other: one.merge(other), found)
+        with threadpool_limits(1):  # with more threads matrices are multiplied in another order
+            now.apply(total)
+    belief.become(now)
+
+
+def learn_part(part: Part) -> Delta:
+    """One shard's work."""
+    with threadpool_limits(1) if isinstance(part.base, DenseGaussian) else contextlib.nullcontext():
+        base = part.base
+        if isinstance(base, DiagonalBelief):
+            base = base.tempered(part.shards, part.least)
+        shard = base.copy()
+        fold_in_order(
+            shard, part.likelihood, part.data.X, part.data.y, part.rule, part.at, sample_weight=part.data.weight
+        )
+        found: Delta = shard.delta(base)
+        if isinstance(base, DiagonalMixture) and part.shards > 1:
+            found = shard.delta(base).with_evidence(_evidence(part.base, part.likelihood, part.data))
+    return found
+
+
+def _evidence(base: DiagonalMixture, likelihood: Likelihood, data: Observations) -> Array:
+    """What each component has predicted by all that was known when the round began."""
+    learned = data.part(data.learned)
+    scores = likelihood.log_predictive(learned.y[:, None], base.marginals(learned.X))
+    return np.asarray(learned.weight @ scores)
+
+
+def _units(n: int, scheme: Scheme) -> list[Unit]:
+    size = max(1, scheme.head // UNITS)
+    return [Unit("X", "array", min(size, n - a), (a, min(a + size, n))) for a in range(0, n, size)]
+
+
+def _rows(shard: Shard) -> slice:
+    """From the first row of its first unit to the last of its last."""
+    first, last = shard.units[0].span, shard.units[-1].span
+    return slice(first and first[0], last and last[1])
+
+
+def _size(X: AnyRows) -> float:
+    """Geometric mean of x², zeros left out: how large features are."""
+    values = np.abs(X.data if isinstance(X, Rows) else X)
+    values = np.asarray(values[values != 0.0])
+    return float(np.exp(2.0 * np.log(values).mean())) if values.size else 1.0
