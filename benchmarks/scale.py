@@ -19,6 +19,7 @@ from scipy import sparse
 import gaussfold as gf
 from benchmarks.report import Report
 from gaussfold.distributed import Scheme
+from gaussfold.distributed.arrays import scheme_for
 from gaussfold.types import Array
 
 LOGIT = gf.likelihoods.Bernoulli("logit")
@@ -181,7 +182,7 @@ def _dense(law: Law, d: int) -> Iterator[list[object]]:
     known = loss(one, law)
     for shards in (4, 16, 64):
         belief = gf.DenseGaussian.isotropic(d, std=1.0)
-        scheme = gf.distributed.arrays.scheme_for(belief)._replace(most=shards)
+        scheme = scheme_for(belief)._replace(most=shards)
         took = timed(
             lambda belief=belief, scheme=scheme: gf.distributed.fold(belief, LOGIT, law.X, law.y, scheme=scheme)
         )

@@ -62,7 +62,7 @@ def in_order(path, start=None, roles=None):
     from gaussfold.data.readers import Stream
 
     learned = start or model()
-    stream = Stream(path, learned.reading, roles or Roles(), background=False)
+    stream = Stream(path, learned.reading, roles or Roles(), background=False, keep_names=learned.names is not None)
     for chunk in stream:
         learned.reading = stream.reading
         learned.add(chunk, learned.learn(chunk), 0, len(chunk))

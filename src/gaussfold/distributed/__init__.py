@@ -4,6 +4,7 @@
 - ``work``: what a worker does with a shard: read its units, learn them, say what it has learned
 - ``rounds``: the driver: hand out a round, add up, go on
 - ``arrays``: the same for rows in memory, dense beliefs included
+- ``fitting``: an estimator from files
 - ``processes``, ``on_dask``: who runs the shards; each knows nothing of what it runs
 
 The first rows are learned in order. After that every round is half as long as all before it, and its shards begin with
@@ -16,8 +17,47 @@ Nothing of an engine is imported unless it is used. Slow twins: ``tests/distribu
 
 from __future__ import annotations
 
-from gaussfold.distributed.arrays import fold
-from gaussfold.distributed.plan import Scheme, Shard, rounds_of
-from gaussfold.distributed.rounds import Engine, Outcome, ShardError, StoppedError, learn_rounds
+import importlib
+from typing import TYPE_CHECKING
 
-__all__ = ["Engine", "Outcome", "Scheme", "Shard", "ShardError", "StoppedError", "fold", "learn_rounds", "rounds_of"]
+if TYPE_CHECKING:
+    from gaussfold.distributed.arrays import fold
+    from gaussfold.distributed.fitting import fit
+    from gaussfold.distributed.plan import Scheme, Shard, rounds_of
+    from gaussfold.distributed.rounds import Engine, Outcome, ShardError, StoppedError, learn_rounds
+
+_HOMES = {
+    "Engine": "rounds",
+    "Outcome": "rounds",
+    "Scheme": "plan",
+    "Shard": "plan",
+    "ShardError": "rounds",
+    "StoppedError": "rounds",
+    "fit": "fitting",
+    "fold": "arrays",
+    "learn_rounds": "rounds",
+    "rounds_of": "plan",
+}
+__all__ = [
+    "Engine",
+    "Outcome",
+    "Scheme",
+    "Shard",
+    "ShardError",
+    "StoppedError",
+    "fit",
+    "fold",
+    "learn_rounds",
+    "rounds_of",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for: a worker needs no estimators."""
+    home = _HOMES.get(name)
+    if home is None:
+        msg = f"module 'gaussfold.distributed' has no attribute {name!r}"
+        raise AttributeError(msg)
+    value: object = vars(importlib.import_module(f"gaussfold.distributed.{home}"))[name]
+    globals()[name] = value
+    return value

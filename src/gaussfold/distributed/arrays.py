@@ -19,9 +19,10 @@ from gaussfold.data.units import Unit
 from gaussfold.distributed.plan import Scheme, Shard, rounds_of
 from gaussfold.folding import fold as fold_in_order
 from gaussfold.folding import recipe_of
+from gaussfold.likelihoods.base import ScalarLikelihood
 from gaussfold.observations import Observations
 from gaussfold.observations import check as check_rows
-from gaussfold.protocols import Belief, Likelihood
+from gaussfold.protocols import Belief
 from gaussfold.rows import AnyRows, Rows
 from gaussfold.types import Array, ArrayLike
 
@@ -43,7 +44,7 @@ class Part(NamedTuple):
     base: Any
     shards: int
     least: float
-    likelihood: Likelihood
+    likelihood: ScalarLikelihood
     rule: str
     at: str
     data: Observations
@@ -56,7 +57,7 @@ def scheme_for(belief: Belief) -> Scheme:
 
 def fold(
     belief: DenseGaussian | DiagonalGaussian | DiagonalMixture,
-    likelihood: Likelihood,
+    likelihood: ScalarLikelihood,
     X: ArrayLike,
     y: ArrayLike,
     rule: str = "vi",
@@ -131,7 +132,7 @@ def learn_part(part: Part) -> Delta:
     return found
 
 
-def _evidence(base: DiagonalMixture, likelihood: Likelihood, data: Observations) -> Array:
+def _evidence(base: DiagonalMixture, likelihood: ScalarLikelihood, data: Observations) -> Array:
     """What each component has predicted by all that was known when the round began."""
     learned = data.part(data.learned)
     scores = likelihood.log_predictive(learned.y[:, None], base.marginals(learned.X))
