@@ -78,7 +78,7 @@ def test_small_probabilities_keep_their_digits():
 
 def test_more_than_two_classes_are_one_against_the_rest():
     y, weight = labels("classes", X), weights(40)
-    model = clone(MODELS["classes"]).fit(X, y, sample_weight=weight, refine=0)
+    model = clone(MODELS["classes"]).set_params(multi_class="ovr").fit(X, y, sample_weight=weight, refine=0)
     assert model.classes_.tolist() == ["blue", "green", "red"]
     alone = [clone(model).fit(X, y == name, sample_weight=weight, refine=0) for name in model.classes_]
     for k, single in enumerate(alone):

@@ -118,9 +118,9 @@ def test_priors(name):
     model = clone(MODELS[name]).set_params(prior_std=[0.7, 1.1, 2.0, 0.4], prior_mean=[0.1, 0.2, 0.3, 0.4])
     extra = {"classes": np.unique(labels(name, X))} if hasattr(model, "predict_proba") else {}
     model.partial_fit(X[:1], [np.nan], **extra)
-    for belief in model.posterior_ if isinstance(model.posterior_, list) else [model.posterior_]:
-        np.testing.assert_allclose(np.sqrt(belief.variance()), [0.7, 1.1, 2.0, 0.4, 3.1], rtol=1e-14)
-        np.testing.assert_array_equal(belief.mean, [0.1, 0.2, 0.3, 0.4, 0.0])
+    std, mean = np.sqrt(model.posterior_.variance()).reshape(-1, 5), model.posterior_.mean.reshape(-1, 5)
+    np.testing.assert_allclose(std, np.tile([0.7, 1.1, 2.0, 0.4, 3.1], (len(std), 1)), rtol=1e-14)
+    np.testing.assert_array_equal(mean, np.tile([0.1, 0.2, 0.3, 0.4, 0.0], (len(std), 1)))
     assert model.n_observations_ == 0
     assert np.isnan(model.progressive_log_loss_)
 

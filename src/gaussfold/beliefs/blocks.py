@@ -226,7 +226,8 @@ def _visit(belief: BlockGaussian, data: Observations, program: ClassProgram, how
     learn = bool(data.learned[0])
     if learn and how.dynamics is not None:
         how.dynamics.tick(belief)
-    found = check_moments(belief.class_marginals(data.X, program.nodes.shape[0]))
+    rows = dense_rows(data.X)  # whatever they came as: sums in the same order
+    found = check_moments(belief.class_marginals(rows, program.nodes.shape[0]))
     mean, variance = np.ascontiguousarray(found.mean[0]), np.ascontiguousarray(found.variance[0])
     trace.mean[row], trace.variance[row] = mean, variance
     trace.log_predictive[row] = np.nan
@@ -243,9 +244,8 @@ def _visit(belief: BlockGaussian, data: Observations, program: ClassProgram, how
         raise RowError(row)
     if weight > 0.0:
         shift = gradient + precision * (mean + variance * gradient)
-        x = dense_rows(data.X)[0]
         for block, share, pull in zip(belief.blocks, precision, shift, strict=True):
-            block.absorb(x, float(share), float(pull))
+            block.absorb(rows[0], float(share), float(pull))
         trace.site_precision[row], trace.site_shift[row] = precision, shift
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from gaussfold import schema
 from gaussfold.beliefs.bank.belief import Bank
+from gaussfold.beliefs.blocks import BlockGaussian
 from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.beliefs.dense.exchange import Independent, Noise, SiteSum
 from gaussfold.dynamics import Forgetting
@@ -58,13 +59,26 @@ class Ways(NamedTuple):
     """Smallest unit of the labels: their noise, where it is known; 0: everything is in units of the noise."""
     reach: float
     """Standard deviation of log width before the data speak."""
+    classes: int = 1
+    """How many classes have their weights in one Gaussian, one after the other."""
+
+    @property
+    def dim(self) -> int:
+        """Parameters of a Gaussian."""
+        return self.mean.size * self.classes
+
+    @property
+    def apart(self) -> range:
+        """Places of the intercepts in a Gaussian."""
+        size = self.mean.size
+        return range(size - 1, self.dim, size) if self.intercept else range(0)
 
     def due(self, count: int) -> bool:
         """Whether the coordinates are looked at before learned row number ``count``, from 1: 1, 2, 4, 8, ...
 
         From `SEVERAL` weights on 8, 32, 128, ..., from `DEAR` on not before there are some rows for these.
         """
-        dim = self.mean.size
+        dim = self.dim
         if count & (count - 1) or (count > 8 and dim > DEAR and count < dim // 4):
             return False
         return count <= 8 or dim <= SEVERAL or count.bit_length() % 2 == 0
@@ -100,7 +114,7 @@ class Coordinates:
             if ways.targets and ways.scale and self.target.weight > 0.0:
                 mean[-1] += float(self.target.mean[0])
             std[-1] = ways.last_std * unit
-        return Independent(mean, std)
+        return Independent(np.tile(mean, ways.classes), np.tile(std, ways.classes))
 
     def unit(self, ways: Ways) -> float:
         """What a weight of 1 is measured in: the spread of the labels where they have one, else 1."""
@@ -157,14 +171,14 @@ class Coordinates:
         ways: Ways,
         beliefs: Sequence[DenseGaussian],
         noises: Sequence[NoiseBelief],
-        leaders: Sequence[int],
+        groups: Sequence[tuple[int, ...]],
         guess: float,
         width: float | None = None,
     ) -> tuple[Coordinates, list[DenseGaussian], list[NoiseBelief], Array]:
         """New coordinates and priors; also the matrix that takes rows to the new coordinates, from the right.
 
-        The width of a belief's prior is ``width``, or the best of its leader: itself, or the member of a bank that
-        counts most.
+        The width of a Gaussian's prior is ``width``, or the best of its group, places of the Gaussians that speak for
+        it: itself, the member of a bank that counts most, or all classes.
         """
         reference = self.moved(ways)
         there = reference.to(self.reference, intercept=ways.intercept)
@@ -174,8 +188,11 @@ class Coordinates:
         sums = [self._taken_out(ways, k, belief, change, noises, level) for k, belief in enumerate(beliefs)]
         widths = [1.0] * len(sums)
         if ways.learns_width:
-            best = {k: sums[k].best_width(1.0, ways.reach) if width is None else width for k in set(leaders)}
-            widths = [best[k] for k in leaders]
+            best = {
+                group: SiteSum.pooled([sums[k] for k in group]).best_width(1.0, ways.reach) if width is None else width
+                for group in set(groups)
+            }
+            widths = [best[group] for group in groups]
         pairs = [each.belief(width) for each, width in zip(sums, widths, strict=True)]
         if not all(np.isfinite(belief.mean).all() and np.isfinite(belief.factor).all() for belief, _ in pairs):
             msg = "the sites are too large to be seen from another prior"
@@ -199,7 +216,8 @@ class Coordinates:
         """The way to another reference and back, if it is another."""
         if reference is self.reference:
             return None
-        return self.reference.to(reference, intercept=ways.intercept), there
+        forth = self.reference.to(reference, intercept=ways.intercept)
+        return each_class(forth, ways.classes), each_class(there, ways.classes)
 
     def _taken_out(
         self,
@@ -213,22 +231,21 @@ class Coordinates:
         """What belief ``k`` has learned, ready for a prior in the new coordinates; ``level`` is a guess of σ²."""
         (mean, std), before, noise = self.prior(ways), self.priors[k], noises[k] if noises else None
         if not ways.learns_width:
-            std = np.append(before.std[:-1], std[-1]) if ways.intercept else before.std
+            std = np.where(np.isin(np.arange(std.size), list(ways.apart)), std, before.std)
         known = None if noise is None else Noise(noise.shape, noise.scale, noise.prior_scale)
         scale = 0.0 if noise is None else noise.prior_shape * level
         return SiteSum.of(
-            belief, before, Independent(mean, std), free_last=ways.intercept, change=change, noise=known,
-            prior_scale=scale,
+            belief, before, Independent(mean, std), apart=ways.apart, change=change, noise=known, prior_scale=scale,
         )  # fmt: skip
 
     def in_user_units(self, belief: AnyBelief, *, intercept: bool) -> AnyBelief:
         """The same belief over the weights of features as they come."""
         change = self.to_user_units(intercept=intercept)
-        found = [
-            DenseGaussian.from_factor(change @ each.mean, change @ each.factor)
-            for each in members(belief)
-            if isinstance(each, DenseGaussian)
-        ]
+        found = []
+        for each in members(belief):
+            if isinstance(each, DenseGaussian):
+                whole = each_class(change, each.dim // len(change))
+                found.append(DenseGaussian.from_factor(whole @ each.mean, whole @ each.factor))
         return with_members(belief, found, self.priors)
 
     def to_user_units(self, *, intercept: bool) -> Array:
@@ -273,13 +290,22 @@ def _relearned(noise: NoiseBelief, scale: float | None, level: float) -> NoiseBe
     return noise if scale is None else replace(noise, scale=scale, prior_scale=noise.prior_shape * level)
 
 
+def each_class(change: Array, classes: int) -> Array:
+    """The same change of coordinates for the weights of each class."""
+    return change if classes == 1 else np.asarray(np.kron(np.eye(classes), change), dtype=np.float64)
+
+
 def members(belief: AnyBelief) -> list[Belief]:
-    """The Gaussians that a belief is made of: those of a bank, or itself."""
+    """The Gaussians that a belief is made of: those of a bank, of classes, or itself."""
+    if isinstance(belief, BlockGaussian):
+        return list(belief.blocks)
     return belief.members if isinstance(belief, Bank) else [belief]
 
 
 def with_members(belief: AnyBelief, found: Sequence[DenseGaussian], priors: Sequence[Independent]) -> AnyBelief:
     """The same belief of other Gaussians; where it forgets, towards those priors."""
+    if isinstance(belief, BlockGaussian):
+        return BlockGaussian(found)
     if not isinstance(belief, Bank):
         return found[0]
     bank = belief.copy()

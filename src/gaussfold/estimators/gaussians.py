@@ -1,4 +1,4 @@
-"""The full Gaussians of an estimator's beliefs, one after the other: a bank has several, a class one of its own."""
+"""The full Gaussians of an estimator's beliefs, one after the other: of a bank several, of classes one or one each."""
 
 from __future__ import annotations
 
@@ -29,13 +29,16 @@ def dense(beliefs: Sequence[AnyBelief]) -> list[DenseGaussian]:
     return [each for belief in beliefs for each in members(belief) if isinstance(each, DenseGaussian)]
 
 
-def leaders(beliefs: Sequence[AnyBelief]) -> list[int]:
-    """For each of these Gaussians the place of the one that speaks for its belief: in a bank, what counts most."""
-    leaders: list[int] = []
+def groups(beliefs: Sequence[AnyBelief]) -> list[tuple[int, ...]]:
+    """For each of these Gaussians the places of those that speak for it: in a bank what counts most, of classes all."""
+    found: list[tuple[int, ...]] = []
     for belief in beliefs:
-        best = int(np.argmax(belief.weights)) if isinstance(belief, Bank) else 0
-        leaders += [len(leaders) + best] * len(members(belief))
-    return leaders
+        first, count = len(found), len(members(belief))
+        if isinstance(belief, Bank):
+            found += [(first + int(np.argmax(belief.weights)),)] * count
+        else:
+            found += [tuple(range(first, first + count))] * count
+    return found
 
 
 def unlearned(beliefs: Sequence[AnyBelief], coordinates: Coordinates) -> list[AnyBelief]:

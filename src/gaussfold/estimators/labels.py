@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from gaussfold.estimators.validation import column
+from gaussfold.checks import not_negative, refuse_name
+from gaussfold.estimators.validation import column, weights
 from gaussfold.types import Array, ArrayLike
 
 MANY = 50
@@ -203,3 +205,33 @@ def _text(values: np.ndarray) -> bool:
 def _plain(value: object) -> object:
     """Return a NumPy scalar as the Python object it stands for, for messages."""
     return value.item() if isinstance(value, np.generic) else value
+
+
+def class_weights(
+    class_weight: ArrayLike, y: ArrayLike, sample_weight: ArrayLike, owner: str, *, whole: bool
+) -> ArrayLike:
+    """Sample weights times those of the labels' classes; ``whole``: y is all there is, so it can be balanced."""
+    if class_weight is None:
+        return sample_weight
+    found = read(y, len(y), owner)
+    if found.soft:
+        msg = f"class_weight={class_weight!r}: soft labels belong to two classes at once; use sample_weight"
+        raise ValueError(msg)
+    unique, place = np.unique(found.values, return_inverse=True)
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        if not whole:
+            msg = (
+                "class_weight='balanced' needs all labels at once, as fit has them; give partial_fit a dict of weights"
+            )
+            raise ValueError(msg)
+        shares = len(place) / (len(unique) * np.bincount(place, minlength=len(unique)))
+    elif isinstance(class_weight, Mapping):
+        for label, weight in class_weight.items():
+            not_negative(f"class_weight[{label!r}]", weight)
+        shares = np.array([float(class_weight.get(_plain(label), 1.0)) for label in unique])
+    else:
+        refuse_name("class_weight", class_weight, ("balanced",), also="a dict from labels to numbers >= 0, or None")
+    weight = np.ones(len(found.labelled))
+    weight[found.labelled] = shares[place]
+    given = weights(sample_weight, len(weight))
+    return weight if given is None else weight * given

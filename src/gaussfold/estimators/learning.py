@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 import numpy as np
 
+from gaussfold import rules
 from gaussfold.beliefs.bank.belief import Bank
+from gaussfold.beliefs.dense.exchange import Independent
 from gaussfold.dynamics import Dynamics, Forgetting, RandomWalk
 from gaussfold.engine.families import is_log_concave
-from gaussfold.estimators import early, gaussians, settings, settling
-from gaussfold.estimators.coordinates import Coordinates, Ways
+from gaussfold.estimators import classes, early, gaussians, settings, settling
+from gaussfold.estimators.coordinates import Coordinates, Ways, members
 from gaussfold.estimators.early import Early
-from gaussfold.estimators.folded import Folded, FoldOptions, learned_rows
+from gaussfold.estimators.folded import Call, Folded, FoldOptions, check_finite, joined
 from gaussfold.estimators.noise import NoiseBelief
 from gaussfold.estimators.noise_bank import NoiseBank
 from gaussfold.estimators.pace import OwnPace
@@ -26,7 +27,7 @@ from gaussfold.estimators.priors import AnyBelief
 from gaussfold.estimators.readout import Readout
 from gaussfold.estimators.settling import Standing, Visits, WidthSearch
 from gaussfold.folding import FoldResult, fold
-from gaussfold.likelihoods import Gaussian
+from gaussfold.likelihoods import Gaussian, Softmax
 from gaussfold.lookback import Lookback
 from gaussfold.protocols import Likelihood
 from gaussfold.rows import AnyRows, Block, Rows, dense_rows
@@ -38,45 +39,23 @@ SLICE = 4096
 """Rows that are standardised at a time."""
 
 
-class Call(NamedTuple):
-    """The rows of one call, checked."""
-
-    X: AnyRows
-    targets: list[Array]
-    weight: Array | None
-    learned: np.ndarray
-    """Which rows have a label and count."""
-
-    @classmethod
-    def of(cls, X: AnyRows, targets: list[Array], weight: Array | None) -> Call:
-        """All rows."""
-        return cls(X, targets, weight, learned_rows(targets, weight))
-
-    def part(self, rows: slice | np.ndarray) -> Call:
-        """Some of the rows, by a slice, a mask or their places."""
-        weight = None if self.weight is None else self.weight[rows]
-        return Call(self.X[rows], [target[rows] for target in self.targets], weight, self.learned[rows])
-
-    def check_labels(self, likelihood: Likelihood) -> None:
-        """Refuse labels before any is learned; a bad one is named by its place in the call."""
-        for target in self.targets:
-            likelihood.check_labels(target)
-
-    def counts(self) -> Array:
-        """Weights of the learned rows."""
-        return np.ones(np.count_nonzero(self.learned)) if self.weight is None else self.weight[self.learned]
-
-
 class Learner(Readout):
     """Folds checked rows into the beliefs. `StreamingEstimator` adds what a user calls."""
 
     _early: Early | None = None
     """The first rows, while the width of the prior is found: see there."""
+    _joint: bool = False
+    """Whether the one belief of several classes has what is between them."""
     _likelihood: Likelihood
     _lookbacks: list[Lookback]
     _settings: settings.Settings
     _ways: Ways | None
     n_observations_: int
+
+    @property
+    def _family(self) -> Likelihood | Softmax:
+        """What explains the labels of a belief."""
+        return Softmax(self._together) if self._together > 1 else self._likelihood
 
     def _score(self, folded: Folded) -> Array:
         """Log predictive density of each learned row before it was learned."""
@@ -97,15 +76,15 @@ class Learner(Readout):
             if refine:  # in the coordinates of the last row: a site is about x'θ, and good for all
                 for belief, target, sites in zip(beliefs, targets, results, strict=True):
                     options = self._options(weight)
-                    sweep(belief, self._likelihood, self._seen(X), target, sites, n_sweeps=refine, **options)
+                    sweep(belief, self._family, self._seen(X), target, sites, n_sweeps=refine, **options)
         else:  # nothing is learned, to the last bit
-            self._likelihood.check_labels(targets[0])
+            call.check_labels(self._family)
         self._beliefs = beliefs
 
     def _learn_all(self, X: AnyRows, targets: list[Array], weight: Array | None) -> None:
         """Learn rows that are all there is: scales of all of them, one pass in random order, then until it settles."""
         call = Call.of(X, targets, weight)
-        call.check_labels(self._likelihood)
+        call.check_labels(self._family)
         if self._settings.dynamics is None or not self._settings.ticks_per_row:  # else their order means something
             call = call.part(settings.shuffler(self.random_state, self._rng).permutation(X.shape[0]))
         beliefs = self._begun(len(targets), copied=False)
@@ -114,18 +93,20 @@ class Learner(Readout):
             beliefs = self._start_from(beliefs, call)
         beliefs, results = self._pass(beliefs, call, known=True)
         if self._can_settle():
-            beliefs = self._settle(beliefs, call, results)
+            beliefs = self._settle_classes(call) if self._together > 1 else self._settle(beliefs, call, results)
         self._beliefs = beliefs
 
     def _can_settle(self) -> bool:
         """Whether visits come to an end: compiled, and log-concave, for elsewhere there may be several optima."""
+        if self._together > 1:
+            return self._settings.settles
         family, how = self._likelihood.record, self._settings.rule.record
         return self._settings.settles and family is not None and how is not None and is_log_concave(family)
 
     def _first_rows(self) -> Early | None:
         """Room for the first rows, where these are worth another look."""
         learns = self._ways is not None and self._ways.learns_width
-        return Early() if learns and self._can_settle() and not self._linear() else None
+        return Early() if learns and self._together == 1 and self._can_settle() and not self._linear() else None
 
     def _linear(self) -> bool:
         """Whether sites are right at once, whatever the belief."""
@@ -137,7 +118,7 @@ class Learner(Readout):
             return [belief.copy() for belief in self._beliefs] if copied else list(self._beliefs)
         look = self._settings.second_look
         self._lookbacks = [Lookback(look) for _ in range(n_beliefs)] if look else []
-        beliefs = [self._settings.start() for _ in range(n_beliefs)]
+        beliefs = self._first_beliefs(n_beliefs)
         if isinstance(self._noise, NoiseBelief) and isinstance(beliefs[0], Bank):
             self._noise = NoiseBank.start(self._noise, beliefs[0])
         if self._ways is None:
@@ -146,12 +127,18 @@ class Learner(Readout):
         self._coordinates = Coordinates.start(self._ways, self.n_features_in_, len(gaussians.dense(beliefs)))
         return gaussians.unlearned(beliefs, self._coordinates)
 
+    def _first_beliefs(self, count: int) -> list[AnyBelief]:
+        """New ones that have seen nothing."""
+        if self._together > 1:
+            return [classes.start(self._settings.prior, self._together, joint=self._joint)]
+        return [self._settings.start() for _ in range(count)]
+
     def _start_from(self, beliefs: list[AnyBelief], call: Call) -> list[AnyBelief]:
         """New beliefs in the coordinates of all rows."""
         ways, start = self._adaptive()
         learned = call.part(call.learned)
         found = start.with_rows(ways, dense_rows(learned.X), learned.targets[0], learned.weight)
-        _check_finite(found, learned)
+        check_finite(found, learned)
         found = replace(found, reference=found.moved(ways))
         found = replace(found, priors=tuple(found.prior(ways) for _ in start.priors))
         guess = found.guess(ways, self._noise_guess())
@@ -187,7 +174,7 @@ class Learner(Readout):
         (ways, _), base, n = self._adaptive(), self.n_observations_, call.learned.size
         places = np.append(np.flatnonzero(call.learned), n)
         if n > 1:
-            call.check_labels(self._likelihood)
+            call.check_labels(self._family)
         pieces: list[list[FoldResult]] = []
         start, done, far = 0, 0, False
         while done < places.size - 1:
@@ -206,7 +193,7 @@ class Learner(Readout):
                 if not known:
                     self._remember(piece, looked=looked)
             start, done = stop, end
-        return beliefs, _joined(pieces)
+        return beliefs, joined(pieces)
 
     def _surprise(self, design: Block, rows: np.ndarray, count: int) -> int | None:
         """Which of some rows that are to be learned is the first that lies far outside, if scales are learned."""
@@ -249,7 +236,7 @@ class Learner(Readout):
         ways, coordinates = self._adaptive()
         learned = piece if piece.learned.all() else piece.part(piece.learned)
         coordinates = coordinates.with_rows(ways, dense_rows(learned.X), learned.targets[0], learned.weight, looked)
-        _check_finite(coordinates, learned)
+        check_finite(coordinates, learned)
         if self._settings.dynamics is not None and self._settings.ticks_per_row:
             coordinates = coordinates.aged(self._steps(self._beliefs), learned.learned.size)
         self._coordinates = coordinates
@@ -259,8 +246,9 @@ class Learner(Readout):
         moves: list[Dynamics | None] = []
         for belief in beliefs:
             own = self._settings.dynamics
-            moves += belief.dynamics if isinstance(belief, Bank) else [None if isinstance(own, OwnPace) else own]
-        dim = beliefs[0].dim
+            alone: list[Dynamics | None] = [None if isinstance(own, OwnPace) else own]
+            moves += belief.dynamics if isinstance(belief, Bank) else alone * len(members(belief))
+        dim = gaussians.dense(beliefs)[0].dim
         return [move.variance(dim) if isinstance(move, RandomWalk) else 0.0 for move in moves]
 
     def _look(self, beliefs: list[AnyBelief], row: Call | None, place: int = 0) -> list[AnyBelief]:
@@ -277,7 +265,7 @@ class Learner(Readout):
             return gaussians.unlearned(beliefs, self._coordinates)
         try:
             after, found, noises, back = coordinates.exchanged(
-                ways, gaussians.dense(beliefs), self._noises(), gaussians.leaders(beliefs), self._noise_guess()
+                ways, gaussians.dense(beliefs), self._noises(), gaussians.groups(beliefs), self._noise_guess()
             )
         except np.linalg.LinAlgError as problem:  # numbers that are too large for what has to be squared
             raise RowError(place) from problem
@@ -285,6 +273,26 @@ class Learner(Readout):
         self._lookbacks = [memory.seen_from(back) for memory in self._lookbacks]
         self._coordinates = after
         return gaussians.put_back(beliefs, found, after)
+
+    def _settle_classes(self, call: Call) -> list[AnyBelief]:
+        """The batch optimum of a softmax, the width of its prior included."""
+        learned = call.part(call.learned)
+        design = self._seen(learned.X)
+        rows = design.array if isinstance(design, Block) else dense_rows(design)
+        reach = self._ways.reach if self._ways is not None and self._settings.learns_width else None
+        found = classes.settled(
+            rows, learned.targets[0], learned.weight, self._together, self._class_prior(), reach, joint=self._joint,
+            apart=bool(self.fit_intercept),
+        )  # fmt: skip
+        if self._coordinates is not None:
+            self._coordinates = replace(self._coordinates, priors=found.priors)
+        return [found.belief]
+
+    def _class_prior(self) -> Independent:
+        """The prior of one class's weights, of width 1 where that is learned."""
+        if self._ways is None or self._coordinates is None:
+            return Independent(*self._settings.prior.independent())
+        return self._coordinates.prior(self._ways._replace(classes=1))
 
     def _settle(self, beliefs: list[AnyBelief], call: Call, results: list[FoldResult]) -> list[AnyBelief]:
         """Visit all rows again, and choose the prior again, until neither moves: the batch optimum."""
@@ -317,7 +325,8 @@ class Learner(Readout):
 
     def _options(self, weight: Array | None) -> FoldOptions:
         now = self._settings
-        return FoldOptions(rule=now.rule, at=now.at, sample_weight=weight, block_size=now.block_size)
+        rule = rules.resolve("vi") if self._together > 1 else now.rule  # the one that knows classes
+        return FoldOptions(rule=rule, at=now.at, sample_weight=weight, block_size=now.block_size)
 
     def _fold(self, beliefs: list[AnyBelief], design: Rows | Block, call: Call) -> list[FoldResult]:
         """Fold the rows into every belief; what was known of each row before it was learned."""
@@ -331,7 +340,7 @@ class Learner(Readout):
             self._lookbacks = memories
             return results
         return [
-            fold(belief, self._likelihood, design, target, dynamics=self._dynamics(i), **options)
+            fold(belief, self._family, design, target, dynamics=self._dynamics(i), **options)
             for i, (belief, target) in enumerate(heads)
         ]
 
@@ -340,15 +349,20 @@ class Learner(Readout):
         dynamics = self._settings.fold_dynamics if per_row else self._settings.dynamics
         if isinstance(dynamics, OwnPace) or dynamics is None:
             return None
-        if self._coordinates is not None and isinstance(dynamics, Forgetting):
+        if isinstance(dynamics, Forgetting) and self._together > 1:
+            return Forgetting(dynamics.factor, self._priors()[0])
+        if isinstance(dynamics, Forgetting) and self._coordinates is not None:
             return Forgetting(dynamics.factor, self._coordinates.priors[i].belief())
         return dynamics
 
     def _priors(self) -> list[AnyBelief]:
         """What each belief would be without data, in its coordinates."""
         if self._coordinates is None:
+            if self._together > 1:
+                return self._first_beliefs(1)
             return [self._settings.prior.belief() for _ in self._beliefs]
-        return [prior.belief() for prior in self._coordinates.priors]
+        found: list[AnyBelief] = [prior.belief() for prior in self._coordinates.priors]
+        return [classes.of_priors(found, joint=self._joint)] if self._together > 1 else found
 
     def _adaptive(self) -> tuple[Ways, Coordinates]:
         """How scales and prior are learned, and what they are now; only asked where they are."""
@@ -356,21 +370,3 @@ class Learner(Readout):
             msg = "this model has no scales of its own"
             raise RuntimeError(msg)
         return self._ways, self._coordinates
-
-
-def _check_finite(coordinates: Coordinates, learned: Call) -> None:
-    """Refuse rows, or labels, whose squares are no numbers: they have no scale."""
-    if coordinates.features.finite and coordinates.target.finite:
-        return
-    row = int(np.argmax(np.abs(dense_rows(learned.X)).max(axis=1)))
-    what = "X" if not coordinates.features.finite else "y"
-    msg = f"{what}: too large to square, row {row} of those to be learned among others; scale it, or drop the row"
-    raise ValueError(msg)
-
-
-def _joined(pieces: Sequence[list[FoldResult]]) -> list[FoldResult]:
-    """Traces of all rows, one for each belief, from those of pieces."""
-    if len(pieces) == 1:
-        return pieces[0]
-    columns = [zip(*traces, strict=True) for traces in zip(*pieces, strict=True)]
-    return [Trace(*(np.concatenate(column) for column in each)) for each in columns]

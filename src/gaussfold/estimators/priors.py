@@ -9,8 +9,10 @@ from typing import TypeAlias
 import numpy as np
 
 from gaussfold.beliefs.bank.belief import Bank
+from gaussfold.beliefs.blocks import BlockGaussian
 from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
+from gaussfold.beliefs.diagonal.blocks import DiagonalBlocks
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
@@ -20,7 +22,9 @@ from gaussfold.checks import whole
 from gaussfold.schema import equal
 from gaussfold.types import Array, ArrayLike
 
-AnyBelief: TypeAlias = DenseGaussian | LowRankGaussian | DiagonalGaussian | DiagonalMixture | Bank
+AnyBelief: TypeAlias = (
+    DenseGaussian | LowRankGaussian | DiagonalGaussian | DiagonalMixture | Bank | BlockGaussian | DiagonalBlocks
+)
 """What an estimator may hold."""
 AUTO = "auto"
 SHAPES = ("full", "lowrank", "diagonal")
@@ -114,6 +118,10 @@ def lowrank_block(rank: int, block_size: int | None) -> int:
 
 def restore_belief(state: dict[str, np.ndarray]) -> AnyBelief:
     """The belief whose ``state`` this is; its shape is told by the names of its arrays."""
+    if "blocks" in state:
+        return BlockGaussian.from_state(state)
+    if "classes" in state:
+        return DiagonalBlocks.from_state(state)
     return Bank.from_state(state) if "shares" in state else restore_single(state)
 
 

@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from gaussfold import checks
 from gaussfold.beliefs.bank.belief import Bank
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
+from gaussfold.beliefs.diagonal.blocks import DiagonalBlocks
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
-from gaussfold.estimators import mixtures, noise, settings, validation
+from gaussfold.estimators import classes, mixtures, noise, settings, validation
 from gaussfold.estimators.coordinates import Coordinates
 from gaussfold.estimators.noise_bank import NoiseBank
 from gaussfold.estimators.parameters import RandomState, StreamingParameters
@@ -33,6 +34,8 @@ class Readout(StreamingParameters, BaseEstimator):
     _noise: noise.NoiseBelief | NoiseBank | None = None
     """Where the noise level is learned: then beliefs are in units of it."""
     _rng: np.random.Generator
+    _together: int = 1
+    """How many classes have their weights in one belief, of which there is one then: those of a softmax."""
     n_features_in_: int
 
     @property
@@ -61,7 +64,7 @@ class Readout(StreamingParameters, BaseEstimator):
 
     @property
     def posterior_(self) -> AnyBelief | list[AnyBelief]:
-        """The belief over the weights, the intercept's last; one per class for more than two classes."""
+        """The belief over the weights, the intercept's last; for classes see the classifier."""
         self._require_fitted()
         beliefs = self._in_user_units()
         return beliefs[0] if len(beliefs) == 1 else list(beliefs)
@@ -75,7 +78,8 @@ class Readout(StreamingParameters, BaseEstimator):
                 f"prior_std_ is learned with prior_std='auto' and covariance='full'; here prior_std={self.prior_std!r}"
             )
             raise AttributeError(msg)
-        return self._per_output(self._coordinates.widths())
+        widths = self._coordinates.widths()
+        return self._per_output(widths if self._together == 1 else widths[:1])
 
     @property
     def progressive_log_loss_(self) -> float:
@@ -121,6 +125,8 @@ class Readout(StreamingParameters, BaseEstimator):
         """
         design = self._design(X)
         count, source = checks.whole("n_samples", n_samples), self._generator(rng)
+        if self._together > 1 and isinstance(self._beliefs[0], DiagonalBlocks):
+            return self._beliefs[0].sample_latent(design, count, source)
         diagonal = [belief for belief in self._beliefs if isinstance(belief, DiagonalGaussian | DiagonalMixture)]
         if diagonal and self._noise is None:
             paths = [belief.sample_latent(design, count, source) for belief in diagonal]  # only what the rows see
@@ -159,6 +165,8 @@ class Readout(StreamingParameters, BaseEstimator):
     def _latent(self, X: ArrayLike) -> list[Moments]:
         """Mean and variance of x'θ for every row, per belief."""
         design = self._design(X)
+        if self._together > 1:
+            return classes.marginals(self._beliefs[0], design, self._together)
         found = [mixtures.marginal(belief, design) for belief in self._beliefs]
         if isinstance(self._noise, NoiseBank):
             return [self._noise.scaled(moments) for moments in found if isinstance(moments, mixtures.MixedMoments)]
@@ -167,6 +175,8 @@ class Readout(StreamingParameters, BaseEstimator):
     def _draws(self, n_samples: int, rng: np.random.Generator) -> list[Array]:
         if isinstance(self._noise, NoiseBank):
             return [self._noise.sample(self._bank(), n_samples, rng)]
+        if self._together > 1:
+            return classes.draws(self._beliefs[0], self._together, n_samples, rng)
         draws = [belief.sample(n_samples, rng) for belief in self._beliefs]
         return draws if self._noise is None else [self._noise.spread(draws[0], self._beliefs[0].mean, rng)]
 
@@ -189,6 +199,8 @@ class Readout(StreamingParameters, BaseEstimator):
             return found.mean[None], np.sqrt(found.variance)[None]
         mean = np.stack([belief.mean for belief in beliefs])
         std = np.sqrt(np.stack([belief.variance() for belief in beliefs]))
+        if self._together > 1:
+            return mean.reshape(self._together, -1), std.reshape(self._together, -1)
         if isinstance(self._noise, noise.NoiseBelief):
             std = np.sqrt(noise.scaled(Moments(mean, std**2), self._noise).variance)
         return mean, std

@@ -131,7 +131,7 @@ class WidthSearch:
         """The same sites under another width; None: the one of most evidence."""
         beliefs = [now.belief]
         coordinates, found, _, _ = now.coordinates.exchanged(
-            self.ways, gaussians.dense(beliefs), [], gaussians.leaders(beliefs), 1.0, width
+            self.ways, gaussians.dense(beliefs), [], gaussians.groups(beliefs), 1.0, width
         )
         (belief,) = gaussians.put_back(beliefs, found, coordinates)
         return Standing(belief, now.sites, coordinates)

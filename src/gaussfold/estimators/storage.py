@@ -103,6 +103,8 @@ def header(model: Any, learned: Learned) -> dict[str, object]:
 def blank(cls: Callable[..., Model], described: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Model:
     """The estimator of a file before it had learned: its parameters, names and classes."""
     values: dict[str, Any] = {"scale": False} | dict(described["parameters"])  # which 0.1.0 did not know
+    if "classes" in described:
+        values.setdefault("multi_class", "ovr")  # files from before there was anything else
     values |= {name: registry.decode(values[name], name) for name in OPTIONS}
     values |= schema.part_of(arrays, "parameter.")
     model: Any = cls(**values, random_state=decode_rng(described["random_state"]))
@@ -120,9 +122,11 @@ def restored_beliefs(
 ) -> list[AnyBelief]:
     """The beliefs of a file, as many and as wide as its header says."""
     schema.equal("classes", "classes" in described, is_classifier(model), "which classifiers have, and no others")
-    schema.equal("n_beliefs", described["n_beliefs"], count_of(described), "for two classes 1, else one each")
+    together = classes_together(described)
+    several = 1 if together > 1 else count_of(described)
+    schema.equal("n_beliefs", described["n_beliefs"], several, "one, or for several classes one each")
     beliefs = [restore_belief(schema.part_of(arrays, f"belief{i}.")) for i in range(described["n_beliefs"])]
-    dim = described["n_features"] + bool(model.fit_intercept)
+    dim = (described["n_features"] + bool(model.fit_intercept)) * together
     for i, belief in enumerate(beliefs):
         schema.equal(f"belief{i}", belief.dim, dim, "one parameter for each feature and one for the intercept")
         if f"lookback{i}.X" in arrays:
@@ -169,7 +173,7 @@ def _coordinates(arrays: Mapping[str, np.ndarray], width: int, beliefs: list[Any
     """Scales and priors, where the model learns them."""
     parts = schema.part_of(arrays, "scaling.")
     count = sum(len(members(belief)) for belief in beliefs)
-    return Coordinates.from_state(parts, width, beliefs[0].dim, count) if parts else None
+    return Coordinates.from_state(parts, width, members(beliefs[0])[0].dim, count) if parts else None
 
 
 def _early(arrays: Mapping[str, np.ndarray], width: int, beliefs: list[AnyBelief]) -> Early | None:
@@ -182,6 +186,12 @@ def count_of(described: Mapping[str, Any]) -> int:
     """How many beliefs or processes a model has: one, or one for each of more than two classes."""
     classes = whole("classes", len(described["classes"]["values"]), least=2) if "classes" in described else 2
     return 1 if classes == 2 else classes
+
+
+def classes_together(described: Mapping[str, Any]) -> int:
+    """How many classes have their weights in the one belief of a file; 1: not so."""
+    count = count_of(described)
+    return count if described["n_beliefs"] == 1 else 1
 
 
 def decode_names(names: object, count: int) -> np.ndarray:

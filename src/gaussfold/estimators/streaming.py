@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import Tags
 
 from gaussfold import checks, rules, schema
-from gaussfold.estimators import settings, storage, validation
+from gaussfold.estimators import classes, settings, storage, validation
 from gaussfold.estimators.coordinates import Ways
 from gaussfold.estimators.folded import learned_rows
 from gaussfold.estimators.learning import Learner
@@ -25,8 +25,8 @@ from gaussfold.rows import AnyRows
 from gaussfold.types import Array, ArrayLike
 
 _LEARNED = (
-    "_beliefs", "_coordinates", "_early", "_likelihood", "_lookbacks", "_loss", "_noise", "_parameters", "_rng",
-    "_settings", "_ways", "classes_", "feature_names_in_", "n_features_in_", "n_observations_",
+    "_beliefs", "_coordinates", "_early", "_joint", "_likelihood", "_lookbacks", "_loss", "_noise", "_parameters",
+    "_rng", "_settings", "_together", "_ways", "classes_", "feature_names_in_", "n_features_in_", "n_observations_",
 )  # fmt: skip
 
 
@@ -36,6 +36,8 @@ class StreamingEstimator(Learner):
     # Set by the first call that learns; `_LEARNED` lists them for `fit`, which forgets them.
     _parameters: dict[str, ArrayLike]
 
+    class_covariance: str = "auto"
+    """Of a classifier, which takes it as a parameter."""
     _wide = 10.0
     """Standard deviation of an intercept that is to be found by the data alone: of logits, or logarithms of rates."""
     _reach = 1.5
@@ -179,7 +181,7 @@ class StreamingEstimator(Learner):
 
         Returns
         -------
-        gaussfold.metrics.Diagnosis, or a list of them, one per class, for more than two classes
+        gaussfold.metrics.Diagnosis, or a list of them, one per class, for classes one-vs-rest
         """
         self._require_fitted()
         if self._settings.dynamics is not None:
@@ -187,6 +189,9 @@ class StreamingEstimator(Learner):
                 "diagnose compares with the posterior of all rows alike, which forgetting and drift do not "
                 "aim at; it needs forgetting=1.0 and drift_std=0.0"
             )
+            raise ValueError(msg)
+        if self._together > 1:
+            msg = f"diagnose: it knows one latent a row, {self._together} classes have several; use multi_class='ovr'"
             raise ValueError(msg)
         X = validation.rows(self, X, reset=False)
         targets, weight = self._targets(y, X.shape[0]), validation.weights(sample_weight, X.shape[0])
@@ -225,7 +230,11 @@ class StreamingEstimator(Learner):
         self = storage.blank(cls, header, arrays)
         beliefs = storage.restored_beliefs(self, header, arrays)  # before a prior of that many features is made
         self._prepare()
-        self._settings.prior.check_kind(beliefs, banks=self._settings.banks)
+        self._hold_together(storage.classes_together(header))
+        if self._together > 1:
+            classes.check_kind(beliefs[0], self._settings.prior, self._together, joint=self._joint)
+        else:
+            self._settings.prior.check_kind(beliefs, banks=self._settings.banks)
         looks_back = bool(self._settings.second_look)
         found = storage.learned(header, arrays, self._parameters, beliefs, looks_back=looks_back)
         schema.equal("noise", found.noise is None, self._noise is None, "as noise_std says whether it is learned")
@@ -270,6 +279,13 @@ class StreamingEstimator(Learner):
         self._parameters = storage.parameters(self)
         self._loss = (0.0, 0.0)
         self.n_observations_ = 0
+
+    def _hold_together(self, count: int) -> None:
+        """Let one belief hold the weights of so many classes; 1: of one alone."""
+        self._together = count
+        self._joint = count > 1 and classes.is_joint(self._settings.prior, count, self.class_covariance)
+        if self._joint and self._ways is not None:
+            self._ways = self._ways._replace(classes=count)
 
     def _resolve_ways(self) -> Ways | None:
         """How scales and prior are learned; None where they are not."""

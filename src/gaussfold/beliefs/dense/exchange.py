@@ -2,9 +2,9 @@
 
 With sites of precision S and shift h a belief is ``Λ = Λ₀ + S``, ``Λμ = Λ₀μ₀ + h``; the sites are what is left when
 the prior is subtracted, and they may be multiplied with any other prior. `SiteSum` holds them in a form in which a
-prior ``w ~ N(μ₀', τ² diag(r²))`` of *every* width τ costs O(d): the last parameter (an intercept with a prior of its
-own) is profiled out, and the rest, in units of r, is diagonalised once, ``M = U diag(m) U'``. With ``t = U'h`` the
-part of the log evidence that depends on τ is
+prior ``w ~ N(μ₀', τ² diag(r²))`` of *every* width τ costs O(d): parameters with a prior of their own (intercepts) are
+profiled out, and the rest, in units of r, is diagonalised once, ``M = U diag(m) U'``. With ``t = U'h`` the part of the
+log evidence that depends on τ is
 
     log Z(τ) = -½ Σ log(1 + τ² m) + ½ Σ t² τ²/(1 + τ² m),
 
@@ -18,9 +18,11 @@ far from zero; eigenvalues that rounding has pushed below zero are zero, so the 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import brentq
 
 from gaussfold.beliefs.dense.belief import DenseGaussian
@@ -49,6 +51,46 @@ class Noise(NamedTuple):
     prior_scale: float
 
 
+class Apart(NamedTuple):
+    """Parameters with a prior of their own, profiled out: their precision ``A = L L'`` and what binds them."""
+
+    places: np.ndarray
+    rest: np.ndarray
+    """Places of all others."""
+    root: Array
+    """L."""
+    shift: Array
+    share: Array
+    """``A⁻¹`` times the precision between these and the others."""
+
+    @classmethod
+    def of(cls, total: Array, shift: Array, places: np.ndarray, std: Array) -> Self:
+        """From the sites' precision and shift of all parameters; ``std``: of the priors of their own."""
+        rest = np.setdiff1d(np.arange(shift.size), places)
+        values, vectors = np.linalg.eigh(total[np.ix_(places, places)])
+        own = (vectors * np.maximum(values, 0.0)) @ vectors.T + np.diag(std**-2.0)  # rounding, where sites say little
+        root = np.linalg.cholesky(own)
+        return cls(places, rest, root, shift[places], cho_solve((root, True), total[np.ix_(places, rest)]))
+
+    def best(self) -> Array:
+        """Where they are, the others being at the new prior's mean: A⁻¹ times the shift."""
+        return np.asarray(cho_solve((self.root, True), self.shift))
+
+    def without(self, total: Array, shift: Array) -> tuple[Array, Array]:
+        """Precision and shift of the others, these integrated out."""
+        mixed = total[np.ix_(self.places, self.rest)]
+        return total[np.ix_(self.rest, self.rest)] - self.share.T @ mixed, shift[self.rest] - self.share.T @ self.shift
+
+    def joined(self, step: Array, factor: Array) -> tuple[Array, Array]:
+        """Mean, from the new prior's, and factor of all parameters, from those of the others."""
+        count = self.rest.size
+        move, whole = np.empty(count + self.places.size), np.zeros((count + self.places.size,) * 2)
+        move[self.rest], move[self.places] = step, self.best() - self.share @ step
+        whole[self.rest, :count], whole[self.places, :count] = factor, -self.share @ factor
+        whole[self.places, count:] = solve_triangular(self.root, np.eye(self.places.size), lower=True, trans="T")
+        return move, whole
+
+
 class SiteSum(NamedTuple):
     """All that the data have said, ready for a prior of any width."""
 
@@ -57,7 +99,7 @@ class SiteSum(NamedTuple):
     shift: Array  # t
     anchor: Array  # the new prior's mean
     relative: Array  # r
-    last: tuple[float, float, Array] | None  # of the last parameter: its precision, its shift, its share in each other
+    apart: Apart | None
     noise: Noise | None  # with the scale that is left at τ = 0
 
     @classmethod
@@ -67,17 +109,17 @@ class SiteSum(NamedTuple):
         before: Independent,
         after: Independent,
         *,
-        free_last: bool,
+        apart: Sequence[int] = (),
         change: tuple[Array, Array] | None = None,
         noise: Noise | None = None,
         prior_scale: float = 0.0,
     ) -> Self:
         """Take the prior ``before`` out of a belief.
 
-        ``after`` is the prior to come: its mean, its relative standard deviations, and for the last parameter, if
-        that has a prior of its own, the standard deviation as it is. ``change`` is the way to new coordinates
-        ``θ' = Aθ`` that belief and ``before`` are not yet in: A and its inverse. ``prior_scale`` is the new prior's of
-        the noise.
+        ``after`` is the prior to come: its mean, its relative standard deviations, and for parameters whose places
+        ``apart`` tells, which have a prior of their own, the standard deviation as it is. ``change`` is the way to new
+        coordinates ``θ' = Aθ`` that belief and ``before`` are not yet in: A and its inverse. ``prior_scale`` is the new
+        prior's of the noise.
         """
         if change is not None:
             belief = DenseGaussian.from_factor(change[0] @ belief.mean, change[0] @ belief.factor)
@@ -92,24 +134,21 @@ class SiteSum(NamedTuple):
         total = precision - base
         pull, away = base @ (mean - centre), mean - after.mean
         shift = total @ away + pull
-        last, rest = None, None
+        own, rest = None, None
         if noise is not None:  # the sum of squares at the new prior's mean
             found = 2.0 * (noise.scale - noise.prior_scale) - float((mean - centre) @ pull)
             found += 2.0 * float(pull @ away) + float(away @ (total @ away))
             rest = prior_scale + 0.5 * max(found, 0.0)
         relative = after.std
-        if free_last:
-            own = max(float(total[-1, -1]), 0.0) + float(after.std[-1]) ** -2.0  # rounding, where sites say little
-            share = total[:-1, -1] / own
-            last = own, float(shift[-1]), share
+        if len(apart):
+            own = Apart.of(total, shift, places := np.asarray(apart), after.std[places])
             if rest is not None:
-                rest = max(rest - 0.5 * float(shift[-1]) ** 2 / own, prior_scale)
-            total = total[:-1, :-1] - np.outer(share, total[-1, :-1])
-            shift = shift[:-1] - share * shift[-1]
-            relative = relative[:-1]
+                rest = max(rest - 0.5 * float(own.shift @ own.best()), prior_scale)
+            total, shift = own.without(total, shift)
+            relative = relative[own.rest]
         values, basis = np.linalg.eigh(0.5 * (total + total.T) * np.outer(relative, relative))
         left = None if noise is None or rest is None else Noise(noise.shape, rest, prior_scale)
-        return cls(np.maximum(values, 0.0), basis, basis.T @ (relative * shift), after.mean, relative, last, left)
+        return cls(np.maximum(values, 0.0), basis, basis.T @ (relative * shift), after.mean, relative, own, left)
 
     def log_evidence(self, width: Array) -> Array:
         """Of each width τ, up to a constant."""
@@ -165,15 +204,24 @@ class SiteSum(NamedTuple):
         factor = self.relative[:, None] * self.basis * (width / np.sqrt(grown))
         gain = 0.5 * float(np.sum(self.shift**2 * squared / grown))
         scale = None if self.noise is None else max(self.noise.scale - gain, self.noise.prior_scale)
-        if self.last is None:
-            return DenseGaussian.from_factor(self.anchor + step, factor), scale
-        own, shift, share = self.last
-        whole = np.zeros((step.size + 1, step.size + 1))
-        whole[:-1, :-1], whole[-1, :-1], whole[-1, -1] = factor, -share @ factor, own**-0.5
-        mean = self.anchor + np.append(step, shift / own - float(share @ step))
-        return DenseGaussian.from_factor(mean, whole), scale
+        if self.apart is not None:
+            step, factor = self.apart.joined(step, factor)
+        return DenseGaussian.from_factor(self.anchor + step, factor), scale
 
-    def prior(self, width: float, last_std: float) -> Independent:
-        """The prior of that width itself."""
-        std = self.relative * width
-        return Independent(self.anchor, std if self.last is None else np.append(std, last_std))
+    def prior(self, width: float, own_std: float) -> Independent:
+        """The prior of that width itself; ``own_std``: of those that have one of their own."""
+        if self.apart is None:
+            return Independent(self.anchor, self.relative * width)
+        std = np.full(self.anchor.size, own_std)
+        std[self.apart.rest] = self.relative * width
+        return Independent(self.anchor, std)
+
+    @classmethod
+    def pooled(cls, sums: Sequence[SiteSum]) -> SiteSum:
+        """Independent Gaussians whose priors have one width in common: for `best_width` alone, as evidence adds up."""
+        first = sums[0]
+        if len(sums) == 1:
+            return first
+        return first._replace(
+            values=np.concatenate([each.values for each in sums]), shift=np.concatenate([each.shift for each in sums])
+        )

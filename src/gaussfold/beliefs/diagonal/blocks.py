@@ -141,6 +141,10 @@ class DiagonalBlocks(DiagonalBelief):
         away, variance = np.asarray(theta, dtype=float) - self.mean, self.variance()
         return np.asarray(-0.5 * (away**2 / variance + np.log(2.0 * np.pi * variance)).sum(axis=-1))
 
+    def state(self, *, copy: bool = True) -> dict[str, np.ndarray]:
+        """As of every diagonal belief, and that its components are classes."""
+        return super().state(copy=copy) | {"classes": np.array([self.classes])}
+
     def absorb(self, x: Array, precision: float, shift: float) -> None:
         """Refuse: a site on one number of all classes' weights leaves no diagonal."""
         del x, precision, shift
