@@ -30,10 +30,12 @@ def test_a_good_approximation_is_told_from_a_bad_one():
 
 def test_one_diagnosis_per_class():
     y = labels("classes", X)
-    model = clone(MODELS["classes"]).fit(X, y, refine=0)
+    model = clone(MODELS["classes"]).set_params(multi_class="ovr").fit(X, y, refine=0)
     found = model.diagnose(X, y, rng=1)
     assert len(found) == 3
     assert all(np.isfinite(one.khat) for one in found)
+    with pytest.raises(ValueError, match="use multi_class='ovr'"):
+        clone(MODELS["classes"]).fit(X, y, refine=0).diagnose(X, y)
 
 
 def test_missing_labels_and_weight_zero_are_left_out():

@@ -143,7 +143,7 @@ def test_a_chunk_that_fails_changes_nothing(name, bad):
 def test_a_class_that_fails_late_leaves_the_first_as_it_was(monkeypatch):
     """One-vs-rest folds several beliefs: if the third cannot be folded the first two must not have moved."""
     y = labels("classes", X)
-    model = clone(MODELS["classes"]).fit(X[:30], y[:30], refine=0)
+    model = clone(MODELS["classes"]).set_params(multi_class="ovr").fit(X[:30], y[:30], refine=0)
     state = model.state()
     from gaussfold.estimators import learning
 
@@ -172,7 +172,10 @@ def test_progressive_loss_is_predict_then_learn(name):
         if w > 0:
             total -= w * log_density(name, model, x[None], label)
         model.partial_fit(x[None], [label], sample_weight=[w])
-    np.testing.assert_allclose(model.progressive_log_loss_, total / weight.sum(), rtol=1e-10)
+    # a softmax learns by fewer nodes than it predicts with
+    np.testing.assert_allclose(
+        model.progressive_log_loss_, total / weight.sum(), rtol=3e-3 if name == "classes" else 1e-10
+    )
 
 
 def log_density(name, model, x, y):

@@ -186,17 +186,9 @@ class Coordinates:
         unit = self.prior(ways).std
         level = self.guess(ways, guess) ** 2
         sums = [self._taken_out(ways, k, belief, change, noises, level) for k, belief in enumerate(beliefs)]
-        widths = [1.0] * len(sums)
-        if ways.learns_width:
-            best = {
-                group: SiteSum.pooled([sums[k] for k in group]).best_width(1.0, ways.reach) if width is None else width
-                for group in set(groups)
-            }
-            widths = [best[group] for group in groups]
+        widths = _widths(sums, groups, ways.reach, width) if ways.learns_width else [1.0] * len(sums)
         pairs = [each.belief(width) for each, width in zip(sums, widths, strict=True)]
-        if not all(np.isfinite(belief.mean).all() and np.isfinite(belief.factor).all() for belief, _ in pairs):
-            msg = "the sites are too large to be seen from another prior"
-            raise np.linalg.LinAlgError(msg)
+        _check_numbers([belief for belief, _ in pairs])
         priors = tuple(each.prior(width, float(unit[-1])) for each, width in zip(sums, widths, strict=True))
         after = [_relearned(noise, left, level) for noise, (_, left) in zip(noises, pairs, strict=False)]
         new = replace(self, reference=reference, priors=priors)
@@ -283,6 +275,22 @@ class Coordinates:
             Reference.from_state(schema.part_of(arrays, "reference."), width),
             tuple(priors),
         )
+
+
+def _widths(
+    sums: Sequence[SiteSum], groups: Sequence[tuple[int, ...]], reach: float, width: float | None
+) -> list[float]:
+    """Of every Gaussian: the width that is given, or that of most evidence of its group."""
+    if width is not None:
+        return [width] * len(sums)
+    best = {group: SiteSum.pooled([sums[k] for k in group]).best_width(1.0, reach) for group in set(groups)}
+    return [best[group] for group in groups]
+
+
+def _check_numbers(beliefs: Sequence[DenseGaussian]) -> None:
+    if not all(np.isfinite(belief.mean).all() and np.isfinite(belief.factor).all() for belief in beliefs):
+        msg = "the sites are too large to be seen from another prior"
+        raise np.linalg.LinAlgError(msg)
 
 
 def _relearned(noise: NoiseBelief, scale: float | None, level: float) -> NoiseBelief:
