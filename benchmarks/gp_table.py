@@ -103,7 +103,7 @@ def motorcycle() -> Outcome:
         kept = np.setdiff1d(order, fold)
         for damping in (1.0, 0.3):
             noise = lk.HeteroscedasticGaussian()
-            model = GaussianProcess([Matern32(2.0, 1.0)] * 2, noise, damping=damping, max_iter=300)
+            model = GaussianProcess([Matern32(2.0, 1.0)] * 2, noise, "vi", damping=damping, max_iter=300)
             model.fit(x[kept], y[kept])
             fine += model.result_.converged and -float(model.predict_density(x[fold], y[fold]).mean()) < 1.0
     return Outcome(f"{fine} of 8", "8 of 8", fine == 8)

@@ -57,6 +57,10 @@ def test_every_case_has_a_file():
     assert {path.stem for path in FILES} == CASES.keys()
 
 
+ADDED = {"after.anchor.mean", "after.anchor.cov"}
+"""What a stream of a Gaussian process is saved with since 0.2."""
+
+
 @pytest.mark.parametrize("path", FILES, ids=name)
 def test_what_is_loaded_is_what_was_saved(path, tmp_path):
     needed(path)
@@ -77,7 +81,7 @@ def test_it_tells_what_it_told_and_goes_on(path, tmp_path):
     same(case.found(tmp_path / "again"), found)
     with np.load(path.with_suffix(".npz")) as archive:
         kept = {key: archive[key] for key in archive.files}
-    assert found.keys() == kept.keys()
+    assert found.keys() - ADDED == kept.keys()
     drawn_alike = not case.draws or libraries() == json.loads((path.parent / "libraries.json").read_text())
     for key, array in kept.items():
         if drawn_alike or key.startswith("read"):

@@ -1,10 +1,12 @@
 """What a practitioner expects of kernels and predictions."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 from gaussfold import likelihoods as lk
-from gaussfold.gp import Constant, GaussianProcess, Matern32, Periodic, White
+from gaussfold.gp import Constant, GaussianProcess, Matern32, NotConvergedWarning, Periodic, White
 
 
 def test_softmax_predicts_every_class():
@@ -73,6 +75,9 @@ def test_learning_leaves_a_variance_that_is_far_off(likelihood):
     y = rng.poisson(np.exp(f)) if likelihood == "poisson" else rng.random(60) < 1.0 / (1.0 + np.exp(-f))
     energies = []
     for variance in (1e-6, 1.0, 1e5):
-        gp = GaussianProcess(Matern32(variance, 1.0), likelihood, structure="markov").fit(x, y.astype(float))
+        gp = GaussianProcess(Matern32(variance, 1.0), likelihood, structure="markov")
+        with warnings.catch_warnings():  # where the latents are free to leave for minus infinity, a fit does not settle
+            warnings.simplefilter("ignore", NotConvergedWarning)
+            gp.fit(x, y.astype(float))
         energies.append(gp.learn_hyperparameters().energy)
     np.testing.assert_allclose(energies, min(energies), atol=0.01)

@@ -45,7 +45,7 @@ class _GPEstimator(BaseEstimator):
     """
 
     covariance: Covariance | None
-    rule: str | SiteRule
+    rule: str | SiteRule | None
     curvature: str | Curvature | None
     structure: str
     inducing: ArrayLike
@@ -166,7 +166,7 @@ class GPClassifier(ClassifierMixin, _GPEstimator):
         self,
         covariance: Covariance | None = None,
         link: Link = "logit",
-        rule: str | SiteRule = "vi",
+        rule: str | SiteRule | None = None,
         curvature: str | Curvature | None = None,
         structure: str = "dense",
         *,
@@ -260,7 +260,7 @@ class GPRegressor(RegressorMixin, _GPEstimator):
         covariance: Covariance | None = None,
         noise_std: float = 0.5,
         df: float | None = None,
-        rule: str | SiteRule = "vi",
+        rule: str | SiteRule | None = None,
         curvature: str | Curvature | None = None,
         structure: str = "dense",
         *,

@@ -1,11 +1,12 @@
 """Gaussian processes: covariances, three kinds of prior, and the model that joins them to a likelihood and a rule.
 
 - `covariances`: one covariance function, one file, its state-space form with it
-- `priors`: what a prior promises; `dense`, `sparse`, `markov` (`chain`, `kalman`, `square_root`) keep it
+- `priors`: what a prior promises; `dense`, `sparse`, `markov` (`chain`, `kalman`, `square_root`, `two_passes`) keep it
 - `affine`, `means`, `linear_parts`: mean functions, offsets and mixtures of processes, for all three priors
 - `weighted`, `outputs`, `extras`: rows that count more or less, several outputs
-- `site_updates`, `starts`, `walk`, `inference`: sites from marginals and marginals from sites, until the energy settles
-- `learning`, `hyper`: hyperparameters; `stochastic`: batches; `online`: streams; `storage`: model files
+- `site_updates`, `starts`, `walk`, `mixing`, `inference`: sites from marginals, marginals from sites, until they settle
+- `learning`, `hyper`: hyperparameters; `stochastic`: batches; `storage`: model files
+- `online`, `origin`, `streamed`: streams on Markov and on sparse priors
 - `fitting`, `predicting`, `model`: the class that users see, in three steps
 - `outcomes`, `components`, `plots`, `summary`: what it says of y, of its parts, and of itself
 

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gaussfold.gp import square_root
+from gaussfold.gp import square_root, two_passes
 from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.covariances.state_space import Adjoints, SumSpace
 from gaussfold.gp.kalman import Filtered, GeneralSmoother, Matrices, PairSmoother, Smoother
+from gaussfold.gp.origin import Anchor
 from gaussfold.gp.priors import lost
 from gaussfold.gp.row_blocks import row_blocks
 from gaussfold.linalg.small import non_positive
@@ -18,6 +19,10 @@ from gaussfold.types import Array
 
 BLOCK = 4096
 """Rows whose matrices and adjoints are made at a time, so that these stay in the cache however long the series is."""
+
+
+INFLATED = 1.5
+"""Times the prior's variance: a filter in time order loses digits with the square of it."""
 
 
 class Steps(NamedTuple):
@@ -78,18 +83,44 @@ class Chain:
         matrices = Matrices(steps.step, self.A, self.Q, self.H)
         self._smoother: Smoother = PairSmoother(matrices) if is_pair else GeneralSmoother(matrices)
 
+    def start_after(self, anchor: Anchor) -> None:
+        """Begin with what that state predicts for the first row."""
+        dt = np.array([self.steps.start - anchor.time])
+        A = self.space.transition(dt)
+        Q = self.space.noise(dt, A)[0]
+        self.start = A[0] @ anchor.mean, A[0] @ anchor.cov @ A[0].T + Q
+
     def posterior(self, precision: Array, shift: Array, spare: Array | None = None) -> ChainMarginals:
         """Filter, into the store of an earlier pass if one can be spared, and smooth.
 
-        On square roots where rounding defeats the covariances; raises if the sites leave no positive covariance.
+        On square roots where rounding defeats the covariances, and in two passes where negative sites do; raises if
+        the sites leave no positive covariance.
         """
         filtered, bad = self._smoother.forward(*self.start, precision, shift, spare)
+        if (bad >= 0 or self._is_inflated(filtered)) and non_positive(precision).any():
+            return self._in_two_passes(precision, shift, filtered if bad < 0 else None)
         if bad < 0:
             mean, cov = self.backward(filtered)
             if np.isfinite(filtered.log_z + mean.sum() + cov.sum()):
                 return ChainMarginals(mean, cov, float(filtered.log_z), filtered)
         found = self.on_roots(precision, shift, int(bad))
         return ChainMarginals(found.mean, found.cov, found.log_z, None)
+
+    def _is_inflated(self, filtered: Filtered) -> bool:
+        """Whether a filtered variance exceeds the prior's: negative sites have come near to leaving no posterior."""
+        at_start = np.einsum("di,ij,dj->d", self.H, self.start[1], self.H)
+        covs = self._smoother.states(filtered)[1]
+        return bool((np.einsum("di,nij,dj->nd", self.H, covs, self.H) > INFLATED * at_start).any())
+
+    def _in_two_passes(self, precision: Array, shift: Array, filtered: Filtered | None) -> ChainMarginals:
+        """The positive parts of the sites first; ``filtered`` is what one pass over both has left, for gradients."""
+        positive, negative = two_passes.parts(precision)
+        first, bad = self._smoother.forward(*self.start, positive, shift, None)
+        if bad >= 0:
+            raise lost(int(bad), "first seen at, in time order,")
+        matrices = Matrices(self.steps.step, self.A, self.Q, self.H)
+        found = two_passes.smooth(matrices, (self._smoother, first, self.backward(first)[0]), negative)
+        return ChainMarginals(*found, filtered)
 
     def log_z(self, precision: Array, shift: Array) -> float:
         """The normaliser alone, from a pass forward."""
@@ -108,7 +139,8 @@ class Chain:
         """Filtered mean and covariance of the state at a row."""
         filtered, bad = self._smoother.forward(*self.start, precision, shift, None)
         if bad < 0:
-            return self._smoother.state(filtered, row)
+            means, covs = self._smoother.states(filtered._replace(store=filtered.store[row : row + 1]))
+            return means[0], covs[0]
         found = self.on_roots(precision, shift, int(bad))
         root = found.filtered_root[row]
         return found.filtered_mean[row], root @ root.T

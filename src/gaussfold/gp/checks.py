@@ -13,7 +13,7 @@ from gaussfold.likelihoods import as_vector
 from gaussfold.likelihoods import resolve as resolve_likelihood
 from gaussfold.likelihoods.chained import VectorLikelihood
 from gaussfold.protocols import Likelihood
-from gaussfold.rules import Curvature, SiteRule, resolve_curvature
+from gaussfold.rules import Curvature, SiteRule, resolve_curvature, resolve_local
 from gaussfold.types import Array, ArrayLike
 
 STRUCTURES = ("dense", "sparse", "markov")
@@ -22,6 +22,19 @@ STRUCTURES = ("dense", "sparse", "markov")
 def likelihood_of(likelihood: Any) -> Likelihood | VectorLikelihood:
     """A likelihood of one latent or of several, by name or as an object."""
     return likelihood if isinstance(likelihood, VectorLikelihood) else resolve_likelihood(likelihood)
+
+
+def rule_of(
+    rule: str | SiteRule | None,
+    curvature: str | Curvature | None,
+    likelihood: Likelihood | VectorLikelihood,
+    *,
+    in_batches: bool,
+) -> SiteRule:
+    """A rule by name or as an object; None is the likelihood's own, or vi where a curvature or batches are given."""
+    if rule is None:
+        rule = "vi" if in_batches or curvature is not None else as_vector(likelihood).usual_rule
+    return resolve_local(rule)
 
 
 def curvature_of(
@@ -129,6 +142,16 @@ def batch_size_of(batch_size: int | None, structure: str, *, plain: bool) -> int
         msg = f"batch_size={batch_size!r}: batches know neither a mean nor mixed latents; leave batch_size None"
         raise ValueError(msg)
     return whole("batch_size", batch_size)
+
+
+def streams(structure: str, batch_size: int | None) -> None:
+    """Refuse a model that cannot take rows in without a fit."""
+    if structure == "dense" or batch_size is not None:
+        msg = (
+            f"structure={structure!r}, batch_size={batch_size!r}: partial_fit needs structure='markov', or 'sparse' "
+            "with batch_size=None; call fit instead"
+        )
+        raise ValueError(msg)
 
 
 def inducing_of(inducing: Any, X: Array, rng: np.random.Generator) -> Array:

@@ -20,16 +20,17 @@ from gaussfold.gp.inference import FitResult, iterate, start
 from gaussfold.gp.markov import MarkovPrior
 from gaussfold.gp.means import Mean, means_of
 from gaussfold.gp.online import Online
+from gaussfold.gp.origin import GONE, Anchor
 from gaussfold.gp.priors import Marginals, Prior
 from gaussfold.gp.site_updates import energy, update_sites
-from gaussfold.gp.sparse import SparsePrior
+from gaussfold.gp.sparse import SparsePrior, Tied
 from gaussfold.gp.stochastic import fit_in_batches
 from gaussfold.gp.threads import fitting_threads
 from gaussfold.gp.weighted import Weighted, observed
 from gaussfold.likelihoods import as_vector
 from gaussfold.likelihoods.chained import AnyCubature, VectorLikelihood
 from gaussfold.protocols import Likelihood
-from gaussfold.rules import Curvature, SiteRecipe, SiteRule, check_pair, resolve_local
+from gaussfold.rules import Curvature, SiteRecipe, SiteRule, check_pair
 from gaussfold.rules.bfgs import QuasiNewtonMemory
 from gaussfold.types import Array, ArrayLike, Sites
 
@@ -41,7 +42,7 @@ class Fitting:
         self,
         covariance: Covariance | Sequence[Covariance],
         likelihood: str | Likelihood | VectorLikelihood,
-        rule: str | SiteRule = "vi",
+        rule: str | SiteRule | None = None,
         curvature: str | Curvature | None = None,
         structure: str = "dense",
         *,
@@ -59,7 +60,7 @@ class Fitting:
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.likelihood = checks.likelihood_of(likelihood)
-        self.rule = resolve_local(rule)
+        self.rule = checks.rule_of(rule, curvature, self.likelihood, in_batches=batch_size is not None)
         self.curvature = checks.curvature_of(curvature, self.rule, self.likelihood, in_batches=batch_size is not None)
         check_pair(self.rule, self.curvature)
         self.structure = checks.structure_of(structure)
@@ -190,9 +191,37 @@ class Fitting:
             return self.result_.energy
         return energy(self.recipe, self.labels, self.marginals_, self.sites_)
 
-    def prior_at(self, X: Array, extras: Extras = NONE, Z: Array | None = None) -> Prior:
-        """Return the prior of this structure at other inputs, with inducing inputs Z or such drawn anew."""
+    @property
+    def past(self) -> Tied | Anchor | None:
+        """What is left of rows that are gone."""
+        inner = self.prior_.inner if isinstance(self.prior_, Affine) else self.prior_
+        if isinstance(inner, SparsePrior):
+            return inner.base
+        return inner.origin if isinstance(inner, MarkovPrior) else None
+
+    def refuse_if_gone(self) -> None:
+        """Raise where rows are gone whose labels would be needed again."""
+        if self.past is not None:
+            raise ValueError(GONE)
+
+    @property
+    def pulled_sites(self) -> Sites:
+        """The sites as sites on the processes."""
+        link = self.map_at(self.X_, self.extras_.offset)
+        return self.sites_ if link is None else link.pulled(self.sites_)
+
+    def prior_at(
+        self, X: Array, extras: Extras = NONE, Z: Array | None = None, past: Tied | Anchor | None = None
+    ) -> Prior:
+        """Return the prior of this structure at other inputs, with inducing inputs Z or such drawn anew.
+
+        ``past`` is what is left of rows that are gone.
+        """
         inner = self.plain_prior(X, self.covariances, Z)
+        if isinstance(inner, SparsePrior) and isinstance(past, Tied):
+            inner = SparsePrior(self.covariances, X, inner.Z, past)
+        if isinstance(inner, MarkovPrior) and isinstance(past, Anchor):
+            inner = MarkovPrior(self.covariances, X, origin=past)
         link = self.map_at(X, extras.offset)
         return inner if link is None else Affine(inner, link, self.mean_at)
 
@@ -246,7 +275,7 @@ class Fitting:
             points = self._online.points()
             self.X_, self.Y_, self.extras_ = points.times[:, None], points.labels, self._online.extras()
             self.sites_ = Sites(points.precision, points.shift)
-            self.prior_ = self.prior_at(self.X_, self.extras_)
+            self.prior_ = self.prior_at(self.X_, self.extras_, past=self._online.origin)
             self.marginals_ = self.prior_.update(self.sites_)
             self.memory_, self._is_stale = None, False
         if not self.is_fitted:

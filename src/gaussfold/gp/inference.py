@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gaussfold.gp.starts import START_PRECISION, mode_sites, plain_sites
+from gaussfold.gp.starts import START_PRECISION, mode_sites, no_less, plain_sites
 from gaussfold.gp.walk import MOST, Point, Problem, Walk, at_sites, measured
+from gaussfold.likelihoods import Gaussian
 from gaussfold.progress import Progress
-from gaussfold.rules import GaussNewton
+from gaussfold.rules import VI, Exact, GaussNewton, SiteRecipe
 from gaussfold.types import Sites
 
 if TYPE_CHECKING:
@@ -44,8 +45,11 @@ class FitResult(NamedTuple):
 
 
 def problem_of(model: Fitting) -> Problem:
-    """The model's rule, labels and prior."""
-    return Problem(model.recipe, model.labels, model.prior_.update)
+    """The model's rule, labels and prior; under normal noise all rules agree, and vi is there in one step."""
+    recipe = model.recipe
+    if isinstance(model.likelihood, Gaussian):
+        recipe = recipe._replace(rule=VI(), curvature=Exact())
+    return Problem(recipe, model.labels, model.prior_.update)
 
 
 def start(model: Fitting, *, chosen: bool) -> None:
@@ -61,18 +65,58 @@ def start(model: Fitting, *, chosen: bool) -> None:
 
 
 def _best_start(model: Fitting, plain: Sites) -> Point | None:
-    """Of the rows' own modes and the plain sites, where there may be several valleys; None where neither will do."""
+    """Of the rows' own modes and the plain sites, where there may be several valleys; None where neither will do.
+
+    A rule that has nothing to lower may run off from far away: it starts where a few steps of vi lead to.
+    """
+    own = problem_of(model)
+    problem = own if own.has_merit else _by_vi(own)
     floor = START_PRECISION if model.curvature.bends_with_step else 0.0
-    sites = mode_sites(model.recipe, model.prior_moments(model.X_, model.extras_.offset), model.labels, floor)
-    candidates = [] if sites is None else [sites]
-    if sites is None or not model.recipe.model.log_concave:
-        candidates.append(plain)
+    best = _lowest(problem, _candidates(model, own.recipe, plain, floor))
+    if best is None:
+        return None
+    if problem is not own:
+        return _approached(problem, best, floor)
+    return best if own.recipe.model.log_concave else _looked_around(model, best)
+
+
+def _by_vi(problem: Problem) -> Problem:
+    """The same labels and prior with vi, positive where the likelihood is not log-concave."""
+    recipe = problem.recipe
+    curvature = Exact() if recipe.model.log_concave else ROUNDABOUT
+    return problem._replace(recipe=recipe._replace(rule=VI(), curvature=curvature))
+
+
+def _candidates(model: Fitting, recipe: SiteRecipe, plain: Sites, floor: float) -> list[Sites]:
+    sites = mode_sites(recipe, model.prior_moments(model.X_, model.extras_.offset), model.labels, floor)
+    if sites is None:
+        return [plain]
+    return [sites] if recipe.model.log_concave else [sites, plain]
+
+
+def _lowest(problem: Problem, candidates: list[Sites]) -> Point | None:
+    """Of those that leave a posterior."""
     best: Point | None = None
     for each in candidates:
         with suppress(ValueError, np.linalg.LinAlgError):
-            point = at_sites(problem_of(model), each, None)
+            point = at_sites(problem, each, None)
             best = point if best is None or point.merit < best.merit else best
-    return best if best is None or model.recipe.model.log_concave else _looked_around(model, best)
+    return best
+
+
+def _approached(problem: Problem, best: Point, floor: float) -> Point:
+    """After a few steps of that problem, no site below the floor."""
+    walk = Walk(problem, best, 1.0)
+    with suppress(ValueError, np.linalg.LinAlgError):
+        for _ in range(LOOKS):
+            walk.step()
+            if walk.is_stuck or walk.has_settled(LOOKED):
+                break
+    sites = walk.now.sites
+    if floor == 0.0:
+        return walk.now
+    sites = sites._replace(precision=no_less(sites.precision, floor))
+    return walk.now._replace(sites=sites, marginals=problem.posterior(sites))
 
 
 def _looked_around(model: Fitting, best: Point) -> Point:

@@ -78,8 +78,8 @@ class Smoother(Protocol):
         """Find r, N, dr, dN in it."""
         ...
 
-    def state(self, filtered: Filtered, row: int) -> tuple[Array, Array]:
-        """Filtered mean and covariance of a row."""
+    def states(self, filtered: Filtered) -> tuple[Array, Array]:
+        """Filtered means (N, S) and covariances (N, S, S)."""
         ...
 
 
@@ -141,10 +141,9 @@ class PairSmoother:
         full = np.array([[2, 3], [3, 4]])
         return carry[:2], carry[full], carry[5:7], carry[5 + full]
 
-    def state(self, filtered: Filtered, row: int) -> tuple[Array, Array]:
-        """Filtered mean and covariance."""
-        m1, m2, p, q, r, *_ = filtered.store[row]
-        return np.array([m1, m2]), np.array([[p, q], [q, r]])
+    def states(self, filtered: Filtered) -> tuple[Array, Array]:
+        """Filtered means and covariances."""
+        return filtered.store[:, :2].copy(), filtered.store[:, [2, 3, 3, 4]].reshape(-1, 2, 2)
 
 
 class GeneralSmoother:
@@ -219,11 +218,10 @@ class GeneralSmoother:
         r, N, dr, dN = np.split(carry, np.cumsum([S, S * S, S]))
         return r, N.reshape(S, S), dr, dN.reshape(S, S)
 
-    def state(self, filtered: Filtered, row: int) -> tuple[Array, Array]:
-        """Filtered mean and covariance."""
+    def states(self, filtered: Filtered) -> tuple[Array, Array]:
+        """Filtered means and covariances."""
         S = self._states
-        kept = filtered.store[row, : S + S * S].copy()
-        return kept[:S], kept[S:].reshape(S, S)
+        return filtered.store[:, :S].copy(), filtered.store[:, S : S + S * S].reshape(-1, S, S)
 
 
 def _nowhere(A: Array) -> tuple[Array, Array]:

@@ -56,6 +56,7 @@ class Options(NamedTuple):
 def learn(model: GaussianProcess, optimizer: str, options: Options) -> Learned:
     """Minimise the energy over the free hyperparameters and inducing inputs; the model stays at the best found."""
     one_of("optimizer", optimizer, ("lbfgs",))
+    model.refuse_if_gone()
     if options.restarts is not None:
         whole("restarts", options.restarts, least=0)
     if model.batch_size is not None:

@@ -11,6 +11,7 @@ import numpy as np
 from gaussfold.gp.chain import Chain, Steps, steps_of
 from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.kalman import Filtered
+from gaussfold.gp.origin import GONE, Anchor
 from gaussfold.gp.priors import Marginals, PriorGradient, Slopes, lost
 from gaussfold.gp.square_root import roots_of
 from gaussfold.linalg.small import applied
@@ -66,12 +67,19 @@ class MarkovPrior:
         Inputs (N, 1).
     in_time, spare
         What an earlier prior at the same inputs knows, and what it no longer needs.
+    origin
+        The state before the first input, if rows before it are gone.
     """
 
     Z = None
 
     def __init__(
-        self, covariances: Sequence[Covariance], X: Array, in_time: TimeOrder | None = None, spare: Spare | None = None
+        self,
+        covariances: Sequence[Covariance],
+        X: Array,
+        in_time: TimeOrder | None = None,
+        spare: Spare | None = None,
+        origin: Anchor | None = None,
     ) -> None:
         if X.shape[1] != 1:
             msg = (
@@ -83,6 +91,9 @@ class MarkovPrior:
         self.X = X
         self.in_time = TimeOrder.of(X[:, 0]) if in_time is None else in_time
         self.chain = Chain(self.covariances, self.in_time.steps)
+        self.origin = origin
+        if origin is not None:
+            self.chain.start_after(origin)
         self._last: tuple[Sites, Filtered, Array] | None = None
         fits = spare is not None and spare.states == self.chain.space.size
         self._spare: Array | None = spare.store if fits and spare is not None else None
@@ -90,6 +101,8 @@ class MarkovPrior:
     def with_covariances(self, covariances: Sequence[Covariance], Z: Array | None = None) -> MarkovPrior:
         """The same inputs with other covariances; these have most likely been asked for the last time."""
         del Z  # there are no inducing inputs
+        if self.origin is not None:
+            raise ValueError(GONE)
         return MarkovPrior(covariances, self.X, self.in_time, Spare(self.chain.space.size, self._spared()))
 
     def _spared(self) -> Array | None:
@@ -120,6 +133,8 @@ class MarkovPrior:
         ∂log Z/∂log θ in the direction ``δλ = g - 2Gm``, ``δΛ = -2G``. The filter of the last update is used again if
         that was at the same sites.
         """
+        if self.origin is not None:
+            raise ValueError(GONE)
         if self._last is None or self._last[0] is not sites:
             self.update(sites)
         if self._last is None:
@@ -143,7 +158,11 @@ class MarkovPrior:
         if X.shape[1] != 1:
             msg = f"X has {X.shape[1]} columns: the model was fitted on one"
             raise ValueError(msg)
-        return Extended(self.covariances, self.X, X)
+        if self.origin is not None and (X[:, 0] < self.origin.time).any():
+            early = float(X[:, 0].min())
+            msg = f"X holds {early!r}, before {self.origin.time!r}: {GONE}"
+            raise ValueError(msg)
+        return Extended(self.covariances, self.X, X, self.origin)
 
     def sample(self, sites: Sites, X: Array, n: int, rng: np.random.Generator) -> Array:
         """Draw a path from the prior, then correct it by what the data say (Matheron's rule)."""
@@ -153,9 +172,9 @@ class MarkovPrior:
 class Extended:
     """A chain over training inputs followed by others, in time order."""
 
-    def __init__(self, covariances: Sequence[Covariance], train: Array, test: Array) -> None:
+    def __init__(self, covariances: Sequence[Covariance], train: Array, test: Array, origin: Anchor | None) -> None:
         self._count, self._test = len(train), len(test)
-        self._prior = MarkovPrior(covariances, np.vstack([train, test]))
+        self._prior = MarkovPrior(covariances, np.vstack([train, test]), origin=origin)
 
     def _padded(self, sites: Sites) -> Sites:
         D = sites.shift.shape[1]
@@ -196,7 +215,7 @@ class Extended:
         roots, first = roots_of(chain.Q), roots_of(chain.start[1][None])[0]
         for _ in range(n):
             noise = rng.standard_normal((len(chain.steps.step), chain.space.size))
-            state = first @ noise[0]
+            state = chain.start[0] + first @ noise[0]
             path = [chain.H @ state]
             for step, e in zip(chain.steps.step[1:], noise[1:], strict=True):
                 state = chain.A[step] @ state + roots[step] @ e

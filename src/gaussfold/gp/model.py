@@ -7,11 +7,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from gaussfold.gp import checks, hyper, plots, storage, times
+from gaussfold.gp import checks, hyper, plots, storage, streamed, times
 from gaussfold.gp.components import Component, components
 from gaussfold.gp.constraints import Constraints, HyperPrior
 from gaussfold.gp.evidence import log_evidence
-from gaussfold.gp.extras import extras_of
+from gaussfold.gp.extras import Extras, extras_of
 from gaussfold.gp.inference import start
 from gaussfold.gp.learning import Learned, Options, learn
 from gaussfold.gp.objective import Gradient, energy_gradient
@@ -19,7 +19,7 @@ from gaussfold.gp.online import Online
 from gaussfold.gp.predicting import Predicting
 from gaussfold.gp.summary import one_line, table
 from gaussfold.gp.threads import fitting_threads
-from gaussfold.types import ArrayLike
+from gaussfold.types import Array, ArrayLike
 
 
 class GaussianProcess(Predicting):
@@ -34,8 +34,9 @@ class GaussianProcess(Predicting):
         Of the latent function; for a likelihood of several latents a list with one each.
     likelihood : str or likelihood
         "bernoulli", "poisson", or any object of `gaussfold.likelihoods`.
-    rule : str or rule object, default="vi"
-        "newton" (Laplace), "taylor", "vi", "ep", "pl", "pl2", or an object, ``gaussfold.rules.EP(alpha=0.5)``.
+    rule : str or rule object, default=None
+        "newton" (Laplace), "taylor", "vi", "ep", "pl", "pl2", or an object, ``gaussfold.rules.EP(alpha=0.5)``. None is
+        "vi", but for noise that changes "ep", whose intervals cover what they say.
     curvature : str or policy, default=None
         "exact", "heuristic", "gauss-newton", "quasi-newton", "riemannian". With a likelihood that is not log-concave,
         "exact" can make negative site precisions; they are counted in ``result_``. None is "exact", since checked steps
@@ -111,6 +112,7 @@ class GaussianProcess(Predicting):
             self.covariances, self.likelihood = covariances, likelihood
             if self.is_fitted:
                 self._online = None
+                self.refuse_if_gone()
                 self.prior_ = self.prior_at(self.X_, self.extras_, self.prior_.Z)
                 start(self, chosen=True)
                 return self.resume()
@@ -190,6 +192,7 @@ class GaussianProcess(Predicting):
         sparse prior gives every part inducing variables of its own.
         """
         self._fitted()
+        self.refuse_if_gone()
         return components(self, self._inputs(X, columns=self.X_.shape[1]))
 
     def plot(self, X: ArrayLike | None = None, *, ax: Any = None) -> Any:
@@ -208,32 +211,58 @@ class GaussianProcess(Predicting):
         sample_weight: ArrayLike | None = None,
         lag: int = 100,
         iterations: int = 3,
+        keep_history: bool = True,
     ) -> Self:
-        """Filter new time points in, without refitting: Markov structure only; see `gaussfold.gp.online`.
+        """Take new rows in without refitting, at the present hyperparameters: Markov and sparse structures.
+
+        A Markov model filters them in, and a smoother of fixed lag catches up (`gaussfold.gp.online`). A sparse one
+        makes the rows of the last call one factor of its inducing variables, which move to where the rows are unless
+        they were given as an array, and fits the new rows on top of it (`gaussfold.gp.streamed`): memory does not grow.
 
         Parameters
         ----------
         X, Y : arrays
-            Rows not before the start of the window, which are the last ``lag`` points seen.
+            Rows. Markov: not before the start of the window, which are the last ``lag`` points seen.
         offset, sample_weight : arrays
             As `fit` takes them.
         lag : int
-            How many past points the fixed-lag smoother looks at again.
+            Markov: how many past points the fixed-lag smoother looks at again.
         iterations : int
-            Visits to the sites of the window.
+            Markov: visits to the sites of the window.
+        keep_history : bool
+            Markov: False forgets points that have left the window but for one state, so that memory does not grow;
+            earlier times can then no longer be predicted. Once forgotten they stay so.
         """
-        if self.structure != "markov":
-            msg = f"structure={self.structure!r}: partial_fit needs structure='markov'; call fit instead"
-            raise ValueError(msg)
+        checks.streams(self.structure, self.batch_size)
+        rows, values, clock = self._more(X, Y)
+        extras = extras_of(offset, sample_weight, len(rows), self.latents, self.rule)
+        if self.structure == "sparse":
+            return self._absorb(rows, values, extras, clock)
+        online = Online.start(self) if self._online is None else self._online
+        online.add(rows, values, extras, lag, iterations, keep=keep_history)
+        self._online, self.clock_, self._is_stale = online, clock, True
+        return self
+
+    def _more(self, X: ArrayLike, Y: ArrayLike) -> tuple[Array, Array, times.Clock | None]:
+        """New rows of a stream, checked against those before."""
         numbers, clock = times.read(X, "X", self.time_unit, self.clock_)
         if self._online is not None or self.is_fitted:
             times.check_kind(clock, self.clock_, "X")
-        rows = checks.inputs(numbers, columns=1)
-        values = checks.labels(Y, len(rows), self.likelihood)
-        online = Online.start(self) if self._online is None else self._online
-        extras = extras_of(offset, sample_weight, len(rows), self.latents, self.rule)
-        online.add(rows, values, extras, lag, iterations)
-        self._online, self.clock_, self._is_stale = online, clock, True
+        columns = 1 if self.structure == "markov" else self.X_.shape[1] if self.is_fitted else None
+        rows = checks.inputs(numbers, columns=columns)
+        return rows, checks.labels(Y, len(rows), self.likelihood), clock
+
+    def _absorb(self, rows: Array, values: Array, extras: Extras, clock: times.Clock | None) -> Self:
+        """New rows of a sparse stream, whole or not at all."""
+        before = dict(vars(self))
+        try:
+            self.clock_ = clock
+            self.means = None if self.means is None else tuple(m and m.on(rows.shape[1]) for m in self.means)
+            streamed.absorb(self, rows, values, extras)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
         return self
 
     # Storing
@@ -242,15 +271,17 @@ class GaussianProcess(Predicting):
         """Data, sites and inducing inputs as named arrays."""
         if self._is_stale:
             self._fitted()
-        return storage.state(self, self.memory_)
+        return storage.state(self, self.memory_, None if self._online is None else self._online.state)
 
     def store_header(self) -> dict[str, object]:
         """Covariance, likelihood, rule and options, as JSON can hold them."""
-        return storage.header(self, self.rng)
+        return storage.header(self, self.rng, None if self._online is None else self._online.state)
 
     @classmethod
     def from_store(cls, described: dict[str, object], arrays: dict[str, np.ndarray]) -> Self:
         """Undo `state` and `store_header`."""
         self = storage.blank(cls, described, arrays)
-        storage.finish(self, described, arrays)
+        past = storage.finish(self, described, arrays)
+        if past is not None:
+            self._online = Online.resumed(self, past.anchor, past.window, dropped=past.dropped)
         return self

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 INNER_LIMIT = 200
 INNER_TOLERANCE = 1e-8
+COARSE_TOLERANCE = 1e-6
+SHARE = 1e-3
+"""Inference inside learning is as exact as the search needs: a share of its last change, between the tolerances."""
 
 
 class Gradient(NamedTuple):
@@ -89,6 +92,7 @@ class Objective:
             )
             raise ValueError(msg)
         self.evaluations = 0
+        self._value, self._tolerance = np.inf, COARSE_TOLERANCE
         self._exact = exact.seen_rows(model) if exact.is_exact(model) else None
 
     def get(self) -> Array:
@@ -138,7 +142,11 @@ class Objective:
 
     def infer(self) -> float:
         """Iterate until the energy settles."""
-        return settle(self.model, INNER_LIMIT, INNER_TOLERANCE, quiet=True).energy
+        value = settle(self.model, INNER_LIMIT, self._tolerance, quiet=True).energy
+        change, size = abs(value - self._value), 1.0 + abs(value)
+        self._value = value
+        self._tolerance = min(max(SHARE * change / size, INNER_TOLERANCE), COARSE_TOLERANCE)
+        return value
 
     def gradient(self, *, settled: bool) -> Array:
         """Of the energy at these sites."""

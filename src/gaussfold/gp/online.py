@@ -15,6 +15,7 @@ from gaussfold.checks import whole
 from gaussfold.gp.affine import AffineMap
 from gaussfold.gp.chain import Chain, steps_of
 from gaussfold.gp.extras import Extras
+from gaussfold.gp.origin import Anchor
 from gaussfold.gp.priors import Marginals
 from gaussfold.gp.starts import START_PRECISION, mode_sites, plain_sites
 from gaussfold.gp.walk import Problem, Walk, at_sites
@@ -24,14 +25,6 @@ from gaussfold.types import Array, Sites
 
 if TYPE_CHECKING:
     from gaussfold.gp.fitting import Fitting
-
-
-class Anchor(NamedTuple):
-    """The filtered state at the last point before the window."""
-
-    time: float
-    mean: Array
-    cov: Array
 
 
 class Points(NamedTuple):
@@ -70,6 +63,14 @@ def _filled(extras: Extras, sites: Sites) -> tuple[Array, Array]:
     )
 
 
+def _all_points(model: Fitting) -> Points:
+    """Those of a fitted model, in time order."""
+    order = np.argsort(model.X_[:, 0], kind="stable")
+    precision, shift = (a[order] for a in model.sites_)
+    more = _filled(model.extras_.of(order), model.sites_)
+    return Points(model.X_[order, 0], model.Y_[order], precision, shift, *more)
+
+
 def _joined(parts: list[Points]) -> Points:
     return Points(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
@@ -77,11 +78,33 @@ def _joined(parts: list[Points]) -> Points:
 class Online:
     """The state of a stream: what is settled, the window, and the anchor between them."""
 
-    def __init__(self, model: Fitting, window: Points) -> None:
+    def __init__(self, model: Fitting, window: Points, anchor: Anchor | None = None) -> None:
         self._model = model
         self._settled: list[Points] = []
         self._window = window
-        self._anchor: Anchor | None = None
+        self._anchor = anchor
+        self._dropped = False
+
+    @property
+    def origin(self) -> Anchor | None:
+        """What is left of rows that are gone."""
+        return self._anchor if self._dropped else None
+
+    @property
+    def state(self) -> tuple[Anchor, int, bool] | None:
+        """The anchor, how many points the window has, and whether those before are gone; None before there is one."""
+        return None if self._anchor is None else (self._anchor, len(self._window.times), self._dropped)
+
+    @classmethod
+    def resumed(cls, model: Fitting, anchor: Anchor, window: int, *, dropped: bool) -> Online:
+        """A stream as `state` says it was, its points those of the model."""
+        whole = _all_points(model)
+        first = len(whole.times) - window
+        self = cls(model, _cut(whole, slice(first, None)), anchor)
+        self._dropped = dropped
+        if first:
+            self._settled.append(_cut(whole, slice(first)))
+        return self
 
     @classmethod
     def start(cls, model: Fitting) -> Online:
@@ -90,12 +113,9 @@ class Online:
             D, outputs = model.latents, as_vector(model.likelihood).outputs
             shapes = ((0,), (0, outputs), (0, D, D), (0, D), (0, D), (0,))
             return cls(model, Points(*(np.empty(shape) for shape in shapes)))
-        order = np.argsort(model.X_[:, 0], kind="stable")
-        precision, shift = (a[order] for a in model.sites_)
-        more = _filled(model.extras_.of(order), model.sites_)
-        return cls(model, Points(model.X_[order, 0], model.Y_[order], precision, shift, *more))
+        return cls(model, _all_points(model))
 
-    def add(self, X: Array, Y: Array, extras: Extras, lag: int, iterations: int) -> None:
+    def add(self, X: Array, Y: Array, extras: Extras, lag: int, iterations: int, *, keep: bool = True) -> None:
         """Absorb new points; all checks are done before anything changes."""
         whole("lag", lag, least=0)
         whole("iterations", iterations)
@@ -116,8 +136,11 @@ class Online:
         order = np.argsort(window.times, kind="stable")
         window = Points(*(a[order] for a in window))
         sites = self._updated(window, anchor, iterations)
-        if first:
+        if first and keep and not self._dropped:
             self._settled.append(_cut(self._window, slice(first)))
+        if not keep and anchor is not None:
+            self._dropped = True
+            self._settled.clear()
         self._anchor = anchor
         self._window = window._replace(precision=sites.precision, shift=sites.shift)
 
@@ -131,10 +154,7 @@ class Online:
         model = self._model
         chain = Chain(model.covariances, steps_of(times))
         if anchor is not None:
-            dt = np.array([times[0] - anchor.time])
-            A = chain.space.transition(dt)
-            Q = chain.space.noise(dt, A)[0]
-            chain.start = A[0] @ anchor.mean, A[0] @ anchor.cov @ A[0].T + Q
+            chain.start_after(anchor)
         return chain
 
     def _filtered(self, first: int) -> Anchor:

@@ -82,6 +82,15 @@ def energy_parts(recipe: SiteRecipe, Y: Array, now: Marginals, sites: Sites) -> 
     return float(site.sum()), float(likelihood.sum())
 
 
+def summed_parts(
+    recipe: SiteRecipe, Y: Array, now: Marginals, sites: Sites
+) -> tuple[float, float, tuple[Array, Array]]:
+    """As `energy_parts`, of vi where (16) is a sum over nodes, with the slopes of that sum: the nodes are the same."""
+    value, by_mean, by_cov = recipe.model.summed(Y, now.mean, now.cov, recipe.cubature)
+    site = energies.site_energy(recipe.rule, Gaussians(now.mean, now.inner), sites)
+    return float(site.sum()), float(value.sum()), (by_mean, by_cov)
+
+
 def slopes(recipe: SiteRecipe, Y: Array, now: Marginals, sites: Sites) -> Slopes:
     """Derivatives of ``Σ site part - Σ likelihood part`` with respect to the marginals, sites held.
 

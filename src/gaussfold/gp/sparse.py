@@ -16,6 +16,7 @@ from scipy.linalg.blas import dtrsm
 
 from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.dense import draw
+from gaussfold.gp.origin import GONE
 from gaussfold.gp.priors import Marginals, PriorGradient, Slopes, lost
 from gaussfold.gp.row_blocks import row_blocks
 from gaussfold.linalg.jitter import jittered_root
@@ -118,24 +119,29 @@ class SparsePrior:
         Inputs (N, d).
     Z
         Inducing inputs (M, d), shared by the latents.
+    base
+        What rows that are gone say of the whitened inducing variables, if there were such.
     """
 
-    def __init__(self, covariances: Sequence[Covariance], X: Array, Z: Array) -> None:
+    def __init__(self, covariances: Sequence[Covariance], X: Array, Z: Array, base: Tied | None = None) -> None:
         self.covariances = tuple(covariances)
-        self.X, self.Z = X, Z
-        self._roots = [
+        self.X, self.Z, self.base = X, Z, base
+        self.roots = [
             jittered_root(c(Z), f"the covariance of the {len(Z)} inducing inputs", REMEDY) for c in self.covariances
         ]
         self._features: Features | None = None
         self._last: tuple[Sites, Solved] | None = None
+        self._before = 0.0 if base is None else Solved(base).log_z
 
     def with_covariances(self, covariances: Sequence[Covariance], Z: Array | None = None) -> SparsePrior:
         """The same inputs with other covariances (and inducing inputs)."""
+        if self.base is not None:
+            raise ValueError(GONE)
         return SparsePrior(covariances, self.X, self.Z if Z is None else Z)
 
     def features(self, X: Array) -> Features:
         """Of any inputs."""
-        return Features(self.covariances, self.Z, self._roots, X)
+        return Features(self.covariances, self.Z, self.roots, X)
 
     @property
     def _mine(self) -> Features:
@@ -144,18 +150,26 @@ class SparsePrior:
         return self._features
 
     def update(self, sites: Sites) -> Marginals:
-        """Posterior under these sites, (63)-(64)."""
-        return self._solved(sites).marginals(self._mine)
+        """Posterior under these sites, (63)-(64), and how probable they are after the rows that are gone."""
+        found = self._solved(sites).marginals(self._mine)
+        return found._replace(log_z=found.log_z - self._before)
+
+    def total(self, sites: Sites) -> Tied:
+        """The product of all sites, those of rows that are gone among them."""
+        found = gathered(self._mine, sites)
+        if self.base is None:
+            return found
+        return Tied(found.precision + self.base.precision, found.shift + self.base.shift)
 
     def _solved(self, sites: Sites) -> Solved:
         """Posterior of v, kept for when it is asked for again."""
         if self._last is None or self._last[0] is not sites:
-            self._last = sites, Solved(gathered(self._mine, sites))
+            self._last = sites, Solved(self.total(sites))
         return self._last[1]
 
     def predict(self, sites: Sites, X: Array, *, joint: bool = False) -> tuple[Array, Array]:
         """At other inputs."""
-        return self.predict_tied(gathered(self._mine, sites), X, joint=joint)
+        return self.predict_tied(self.total(sites), X, joint=joint)
 
     def predict_tied(self, tied: Tied, X: Array, *, joint: bool = False) -> tuple[Array, Array]:
         """At other inputs, from the product of the sites."""
@@ -169,7 +183,7 @@ class SparsePrior:
 
     def sample(self, sites: Sites, X: Array, n: int, rng: np.random.Generator) -> Array:
         """From the joint posterior."""
-        return self.sample_tied(gathered(self._mine, sites), X, n, rng)
+        return self.sample_tied(self.total(sites), X, n, rng)
 
     def sample_tied(self, tied: Tied, X: Array, n: int, rng: np.random.Generator) -> Array:
         """From the joint posterior, given the product of the sites."""
@@ -182,11 +196,13 @@ class SparsePrior:
         With ``w = C Σ A_n g_n`` and ``Γ = C (Σ A_n G_n A_n') C`` the adjoint of A_n is
         ``(C + mm' - wm' - mw' - 2Γ) A_n Λ_n + 2 C A_n G_n + m (g_n - λ_n)' + w λ_n'``.
         """
+        if self.base is not None:
+            raise ValueError(GONE)
         chain = _ThroughPosterior(self._mine, self._solved(sites), sites, slopes)
         parameters = []
         inducing = np.zeros_like(self.Z)
         for d, covariance in enumerate(self.covariances):
-            L = self._roots[d]
+            L = self.roots[d]
             total = np.asarray(covariance.diagonal_vjp(self.X, chain.open_bar[:, d]))
             bar_L = np.zeros(L.shape)
             for rows in row_blocks(len(self.X), BLOCK):

@@ -46,7 +46,7 @@ def mode_sites(recipe: SiteRecipe, prior: tuple[Array, Array], Y: Array, floor: 
             first, second = model.derivatives(labels, mode)
         else:
             first, second = model.expected_derivatives(labels, mode, symmetrised(inverse(precision)), recipe.cubature)
-        curvature = _positive(-np.asarray(second), floor)
+        curvature = no_less(-np.asarray(second), floor)
         shift = first + applied(curvature, mode)
     if not (np.isfinite(curvature).all() and np.isfinite(shift).all()):
         return None
@@ -55,7 +55,7 @@ def mode_sites(recipe: SiteRecipe, prior: tuple[Array, Array], Y: Array, floor: 
     return sites
 
 
-def _positive(precision: Array, floor: float) -> Array:
+def no_less(precision: Array, floor: float) -> Array:
     """The same matrices, eigenvalues below the floor raised to it."""
     if precision.shape[-1] == 1:
         return np.maximum(precision, floor)
@@ -75,7 +75,7 @@ def _modes(model: VectorLikelihood, Y: Array, centre: Array, variance: Array) ->
         y, here, m, k = Y[left], f[left], centre[left], variance[left]
         first, second = model.derivatives(y, here)
         pull = first - (here - m) / k
-        P = _positive(-np.asarray(second), 0.0)
+        P = no_less(-np.asarray(second), 0.0)
         P[:, np.arange(D), np.arange(D)] += 1.0 / k
         precision[left] = P
         step = applied(inverse(P), pull)

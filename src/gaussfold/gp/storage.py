@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from gaussfold import registry
 from gaussfold.checks import one_of, whole
 from gaussfold.gp import checks
 from gaussfold.gp.extras import Extras
+from gaussfold.gp.origin import Anchor
 from gaussfold.gp.sparse import Tied
 from gaussfold.gp.times import UNITS, Clock
 from gaussfold.gp.weighted import weights_of
@@ -22,6 +23,7 @@ from gaussfold.store.codecs import decode_generator, encode_rng
 from gaussfold.types import Sites
 
 if TYPE_CHECKING:
+    from gaussfold.gp.inference import FitResult
     from gaussfold.gp.model import GaussianProcess
 
 Model = TypeVar("Model", bound="GaussianProcess")
@@ -35,6 +37,10 @@ DATA = (
     Part("weights", ("N",), "double", optional=True),
     Part("mixing", ("D", "Q"), "double", optional=True),
     Part("Z", ("M", "inputs"), "double", optional=True),
+    Part("base.precision", ("DM", "DM"), "double", symmetric=True, optional=True),
+    Part("base.shift", ("DM",), "double", optional=True),
+    Part("anchor.mean", ("S",), "double", optional=True),
+    Part("anchor.cov", ("S", "S"), "double", symmetric=True, optional=True),
     Part("memory0", ("N", "K", "K"), "double", optional=True),
     Part("memory1", ("N", "K"), "double", optional=True),
     Part("memory2", ("N", "K"), "double", optional=True),
@@ -42,10 +48,22 @@ DATA = (
 """What a model file holds of a process that has seen data."""
 TIED = (Part("tied.precision", ("DM", "DM"), "double", symmetric=True), Part("tied.shift", ("DM",), "double"))
 """And of one that learned in batches."""
+
+
+class Past(NamedTuple):
+    """A stream's anchor, the points of its window, and whether those before are gone."""
+
+    anchor: Anchor
+    window: int
+    dropped: bool
+
+
 _OPTIONS = ("structure", "damping", "max_iter", "tol", "start_precision", "batch_size", "time_unit", "verbose")
 
 
-def header(model: GaussianProcess, rng: np.random.Generator) -> dict[str, object]:
+def header(
+    model: GaussianProcess, rng: np.random.Generator, past: tuple[Anchor, int, bool] | None
+) -> dict[str, object]:
     """Everything but the arrays."""
     given = vars(model)
     described: dict[str, object] = {
@@ -62,13 +80,24 @@ def header(model: GaussianProcess, rng: np.random.Generator) -> dict[str, object
         described["mean"] = registry.encode(model.means)
     if model.clock_ is not None:
         described["clock"] = list(model.clock_)
+    if past is not None:
+        described["stream"] = [past[0].time, past[1], past[2]]
     if "result_" in given:
         described["result"] = list(model.result_)
     return described
 
 
-def state(model: GaussianProcess, memory: QuasiNewtonMemory | None) -> dict[str, np.ndarray]:
-    """Data, sites, inducing inputs and quasi-Newton memory."""
+def _left(model: GaussianProcess, past: tuple[Anchor, int, bool] | None) -> dict[str, np.ndarray]:
+    """What streams keep of rows that have left."""
+    arrays = {} if past is None else {"anchor.mean": past[0].mean, "anchor.cov": past[0].cov}
+    base = model.past
+    return arrays | {"base.precision": base.precision, "base.shift": base.shift} if isinstance(base, Tied) else arrays
+
+
+def state(
+    model: GaussianProcess, memory: QuasiNewtonMemory | None, past: tuple[Anchor, int, bool] | None
+) -> dict[str, np.ndarray]:
+    """Data, sites, inducing inputs, quasi-Newton memory and what is left of rows that are gone."""
     arrays: dict[str, np.ndarray] = {}
     if isinstance(model.inducing, np.ndarray | list | tuple):
         arrays["inducing"] = np.asarray(model.inducing, dtype=np.float64)
@@ -81,6 +110,7 @@ def state(model: GaussianProcess, memory: QuasiNewtonMemory | None) -> dict[str,
     arrays |= {"X": model.X_, "Y": model.Y_, "precision": model.sites_.precision, "shift": model.sites_.shift}
     if model.prior_.Z is not None:
         arrays["Z"] = model.prior_.Z
+    arrays |= _left(model, past)
     if "tied_" in vars(model):
         arrays |= {"tied.precision": model.tied_.precision, "tied.shift": model.tied_.shift}
     if memory is not None:
@@ -103,19 +133,28 @@ def check(model: GaussianProcess, arrays: Mapping[str, np.ndarray]) -> None:
     """Refuse data and sites that do not fit the model, or each other."""
     vector = as_vector(model.likelihood)
     sizes = check_parts(arrays, DATA, {"D": vector.latents, "outputs": vector.outputs})
-    for name in ("N", "inputs", "M", "K"):
+    for name in ("N", "inputs", "M", "K", "S"):
         if not sizes.get(name, 1):
             refuse("X, Z, memory", f"a size of 0 ({name})", "at least 1 is needed")
     checks.labels(arrays["Y"], sizes["N"], model.likelihood)
     if (model.structure == "sparse") != ("Z" in arrays):
         refuse("Z", "there" if "Z" in arrays else "missing", "a sparse process has inducing inputs, others have none")
-    _check_tied(model, arrays, vector.latents * sizes.get("M", 0))
+    size = len(model.covariances) * sizes.get("M", 0)
+    _check_tied(model, arrays, size)
+    _check_left(model, arrays, size, sizes.get("DM", size))
     if together(arrays, ("memory0", "memory1", "memory2")):
         D = vector.latents
         if sizes["K"] not in (D, D + D * D):
             refuse("memory1", f"{sizes['K']} columns", f"{D} or {D + D * D} are needed")
     if model.structure == "markov":
         equal("X", sizes["inputs"], 1, "a Markov process has one input")
+
+
+def _check_left(model: GaussianProcess, arrays: Mapping[str, np.ndarray], size: int, found: int) -> None:
+    if together(arrays, ("base.precision", "base.shift")):
+        equal("base.shift", found, size, "one number for each inducing variable")
+    if together(arrays, ("anchor.mean", "anchor.cov")) and model.structure != "markov":
+        refuse("anchor.mean", "there", "only a Markov process has it")
 
 
 def _check_tied(model: GaussianProcess, arrays: Mapping[str, np.ndarray], size: int) -> None:
@@ -136,18 +175,40 @@ def memory(arrays: Mapping[str, np.ndarray]) -> QuasiNewtonMemory | None:
     return QuasiNewtonMemory(*(arrays[f"memory{i}"] for i in range(count))) if count else None
 
 
-def finish(model: GaussianProcess, described: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Bring a model that has its options again to where the fit had ended."""
-    from gaussfold.gp.inference import FitResult
+def _past(model: GaussianProcess, described: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Past | None:
+    """The stream of a file, if it holds one."""
+    if ("stream" in described) != ("anchor.mean" in arrays):
+        refuse("anchor.mean", "there or not", "a stream has it, other models do not")
+    if "stream" not in described:
+        return None
+    time, window, dropped = described["stream"]
+    _number("stream", time)
+    whole("stream", window, least=0)
+    states = sum(c.state_space().size for c in model.covariances)
+    equal("anchor.mean", arrays["anchor.mean"].size, states, "one number for each state")
+    if window > len(arrays["X"]) or (dropped and window != len(arrays["X"])):
+        refuse("stream", f"a window of {window}", f"X has {len(arrays['X'])} rows")
+    return Past(Anchor(float(time), arrays["anchor.mean"], arrays["anchor.cov"]), window, bool(dropped))
 
+
+def _gone(past: Past | None, arrays: Mapping[str, np.ndarray]) -> Tied | Anchor | None:
+    """What is left of rows that are gone."""
+    if "base.shift" in arrays:
+        return Tied(arrays["base.precision"], arrays["base.shift"])
+    return past.anchor if past is not None and past.dropped else None
+
+
+def finish(model: GaussianProcess, described: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Past | None:
+    """Bring a model that has its options again to where the fit had ended; its stream, if there was one."""
     model.rng = decode_generator(described["rng"])
     if not together(arrays, ("X", "Y", "precision", "shift")):
-        return
+        return None
     check(model, arrays)
     model.X_, model.Y_ = arrays["X"], arrays["Y"]
     model.extras_ = Extras(arrays.get("offset"), weights_of(arrays.get("weights"), len(model.X_), model.rule))
     model.sites_ = Sites(arrays["precision"], arrays["shift"])
-    model.prior_ = model.prior_at(model.X_, model.extras_, arrays.get("Z"))
+    past = _past(model, described, arrays)
+    model.prior_ = model.prior_at(model.X_, model.extras_, arrays.get("Z"), _gone(past, arrays))
     model.memory_ = memory(arrays)
     if "clock" in described:
         unit, zoned = described["clock"]
@@ -159,9 +220,16 @@ def finish(model: GaussianProcess, described: Mapping[str, Any], arrays: Mapping
         if not all(np.isfinite(part).all() for part in model.marginals_[:3]):
             refuse("precision, shift", "sites that leave no finite posterior", "finite numbers are needed")
     if "result" in described:
-        iterations, value, converged, history, bad, first = described["result"]
-        for number in (value, *history):
-            _number("result", number)
-        for count in (iterations, bad):
-            whole("result", count, least=0)
-        model.result_ = FitResult(iterations, value, converged, tuple(history), bad, first)
+        model.result_ = _result(described["result"])
+    return past
+
+
+def _result(described: Sequence[Any]) -> FitResult:
+    from gaussfold.gp.inference import FitResult
+
+    iterations, value, converged, history, bad, first = described
+    for number in (value, *history):
+        _number("result", number)
+    for count in (iterations, bad):
+        whole("result", count, least=0)
+    return FitResult(iterations, value, converged, tuple(history), bad, first)

@@ -19,12 +19,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gaussfold.gp.discrete import AsSummed
+from gaussfold.gp.discrete import AsSummed, is_summed
+from gaussfold.gp.mixing import Mixer
 from gaussfold.gp.priors import Marginals
-from gaussfold.gp.site_updates import energy_parts, update_sites
+from gaussfold.gp.site_updates import energy_parts, summed_parts, update_sites
 from gaussfold.linalg.small import non_positive
 from gaussfold.rules import SiteRecipe, SiteUpdate
 from gaussfold.rules.bfgs import QuasiNewtonMemory
+from gaussfold.rules.site_updates import missing_rows
 from gaussfold.types import Array, Sites
 
 HALVINGS = 40
@@ -36,7 +38,9 @@ CANCELLED = 1e-8
 ROUNDING = 1e-13
 """Of the energy's terms, that may not reach a nat: an energy that is rounding can be as low as one likes."""
 EXPLOSION = 0.2
-"""Rise of the energy, relative to its size and the number of labels, that no step to a fixed point makes."""
+"""Rise above the lowest energy so far, relative to its size and the number of labels, beyond which a walk runs off."""
+RESOLVED = 1e-9
+"""Shorter steps change energies by rounding only."""
 SHORTEST = 2.0**-10
 """Of the longest step, for rules without a quantity to lower."""
 MOST = 200.0
@@ -53,6 +57,8 @@ class Problem(NamedTuple):
     recipe: SiteRecipe
     Y: Array
     posterior: Callable[[Sites], Marginals]
+    sums: bool = False
+    """Whether every row's energy and slopes come from the same sum over nodes."""
 
     @property
     def has_merit(self) -> bool:
@@ -71,6 +77,10 @@ class Point(NamedTuple):
     """What a step lowers; the energy where there is nothing better."""
     bad: tuple[int, int] = (0, -1)
     """Number of sites that are not positive, and the first."""
+    noise: float = 0.0
+    """What the energy's terms round to."""
+    slopes: tuple[Array, Array] | None = None
+    """Of the likelihood's share of the energy in mean and covariance, where they came with it."""
 
 
 class NoPosteriorError(ValueError):
@@ -85,7 +95,11 @@ def at_sites(problem: Problem, sites: Sites, memory: QuasiNewtonMemory | None) -
 def measured(problem: Problem, sites: Sites, memory: QuasiNewtonMemory | None, marginals: Marginals) -> Point:
     """Energies at these sites, whose posterior is known."""
     recipe = problem.recipe
-    site, likelihood = energy_parts(recipe, problem.Y, marginals, sites)
+    slopes = None
+    if problem.sums:
+        site, likelihood, slopes = summed_parts(recipe, problem.Y, marginals, sites)
+    else:
+        site, likelihood = energy_parts(recipe, problem.Y, marginals, sites)
     energy = site - likelihood - marginals.log_z
     size = abs(site) + abs(likelihood) + abs(marginals.log_z)  # what cancels, and how well
     merit = energy
@@ -95,7 +109,7 @@ def measured(problem: Problem, sites: Sites, memory: QuasiNewtonMemory | None, m
     if not (np.isfinite(merit) and ROUNDING * size < 1.0 and _is_sound(marginals, sites)):
         msg = f"these sites leave no posterior that double precision can hold (energy {energy!r})"
         raise NoPosteriorError(msg)
-    return Point(sites, memory, marginals, energy, merit)
+    return Point(sites, memory, marginals, energy, merit, noise=100.0 * np.finfo(float).eps * size, slopes=slopes)
 
 
 def _is_sound(marginals: Marginals, sites: Sites) -> bool:
@@ -112,14 +126,16 @@ class Walk:
     """A sequence of checked steps; ``now`` is the last point, ``rho`` the last step's length."""
 
     def __init__(self, problem: Problem, start: Point, longest: float) -> None:
-        self._problem = problem._replace(recipe=_as_computed(problem.recipe))
+        self._problem = _as_computed(problem)
         self._longest = longest
         self.now, self.rho, self._hint = start, longest, longest
         self.is_stuck = False
         self._steps, self._stalled = 0, 0
-        self._move = self._fall = self._least = np.inf
+        self._move = self._fall = self._least = self._slope = np.inf
         self._ceiling = longest
-        self._rate, self._taken = 0.5, 1.0
+        self._rate, self._rate_before, self._taken = 0.5, 0.5, 1.0
+        self._lowest = start.merit
+        self._mixer = Mixer() if problem.has_merit else None
 
     def step(self) -> None:
         """Take the longest step that is allowed; none if there is no such (then ``is_stuck``)."""
@@ -128,7 +144,9 @@ class Walk:
 
     def _step(self) -> None:
         problem, now = self._problem, self.now
-        target = update_sites(problem.recipe, problem.Y, now.marginals, now.sites, now.memory, 1.0)
+        target = self._wanted()
+        if self._leapt(target):
+            return
         rho = self._hint if problem.has_merit else self.rho
         rises, failed = [np.inf], (0.0, np.inf)
         for halving in range(HALVINGS):
@@ -140,17 +158,55 @@ class Walk:
             if trial is not None and rise <= self._allowed:
                 self._hint = min(self._longest, _lowest(rho, rise, *failed))
                 self._arrive(trial, rho)
+                self._look_at_slope(trial, rho)
                 return
             rises.append(rise / rho)
             failed = rho, rise
             rho *= 0.5 if halving < 8 else 0.25
         self.is_stuck, self._fall = True, min(rises)
 
+    def _wanted(self) -> SiteUpdate:
+        """The sites that the rule makes of where the walk stands."""
+        problem, now = self._problem, self.now
+        recipe = problem.recipe
+        if now.slopes is not None:
+            recipe = recipe._replace(curvature=AsSummed(now.slopes))
+        return update_sites(recipe, problem.Y, now.marginals, now.sites, now.memory, 1.0)
+
+    def _look_at_slope(self, trial: Point, rho: float) -> None:
+        """Note the fall per unit of step; a step whose fall is rounding is the last, and longer ones have shown it."""
+        if rho < RESOLVED and self._fall <= CANCELLED * (1.0 + abs(trial.merit)):
+            self.is_stuck, self._fall = True, self._slope
+        else:
+            self._slope = max(self._fall - trial.noise, 0.0) / rho
+
+    def _leapt(self, target: SiteUpdate) -> bool:
+        """Whether the last steps' combination (`mixing`) lowers what it should; if not, they are forgotten."""
+        if self._mixer is None or self._longest < 1.0:
+            return False
+        now = self.now
+        try:
+            sites = self._mixer.proposal(now.sites, target.sites, now.marginals)
+            if sites is None:
+                return False
+            trial = at_sites(self._problem, sites, target.memory)
+        except (ValueError, np.linalg.LinAlgError):
+            trial = None
+        if trial is None or trial.merit > now.merit:
+            self._mixer.forget()
+            return False
+        bad = non_positive(trial.sites.precision)
+        self._arrive(trial._replace(bad=(int(bad.sum()), int(np.argmax(bad)) if bad.any() else -1)), 1.0)
+        return True
+
     @property
     def _allowed(self) -> float:
         """How much a step may add: rounding, or, where energies need not fall, whatever is not an explosion."""
-        size = 1.0 + abs(self.now.merit)
-        return SLACK * size if self._problem.has_merit else EXPLOSION * (size + self._problem.Y.size)
+        if self._problem.has_merit:
+            return SLACK * (1.0 + abs(self.now.merit))
+        if not np.isfinite(self._lowest):
+            return np.inf
+        return self._lowest - self.now.merit + EXPLOSION * (1.0 + abs(self._lowest) + self._problem.Y.size)
 
     def _trial(self, target: SiteUpdate, rho: float) -> Point:
         problem, now = self._problem, self.now
@@ -166,7 +222,9 @@ class Walk:
 
     def _arrive(self, new: Point, rho: float) -> None:
         old, self.now, self.rho = self.now, new, rho
+        self._lowest = min(self._lowest, new.merit)
         before, self._fall = self._fall, abs(new.energy - old.energy)
+        self._rate_before = self._rate
         self._rate = min(self._fall / before, 0.999) if np.isfinite(before) and before > 0.0 else 0.5
         self._taken, steps_before = rho, self._steps
         self._steps += 1
@@ -195,7 +253,8 @@ class Walk:
         """
         if self.is_stuck:
             return self._fall
-        return self._fall * max(1.0, self._rate / (1.0 - self._rate), 1.0 / self._taken)
+        rate = max(self._rate, self._rate_before)
+        return self._fall * max(1.0, rate / (1.0 - rate), 1.0 / self._taken)
 
     def has_settled(self, tol: float) -> bool:
         """Whether the last change and those to come are within tol."""
@@ -204,7 +263,9 @@ class Walk:
             return True  # the start was the answer, as with normal noise
         if self.to_come > tol * min(size, MOST):
             return False
-        return self.is_stuck or (self._steps > 1 and (self._problem.has_merit or self._move <= NEAR))
+        if self._problem.has_merit:
+            return self.is_stuck or self._steps > 1
+        return not self.is_stuck and self._steps > 1 and self._move <= NEAR
 
 
 def _lowest(rho: float, rise: float, longer: float, rise_longer: float) -> float:
@@ -214,15 +275,23 @@ def _lowest(rho: float, rise: float, longer: float, rise_longer: float) -> float
     """
     if longer == 0.0:
         return GROWTH * rho
+    if not np.isfinite(rise):  # from nowhere to somewhere: that step says nothing of the next
+        return 1.0
+    if not np.isfinite(rise_longer):
+        return 2.0 * GROWTH * rho
     bend = (rise_longer / longer - rise / rho) / (longer - rho)
     slope = rise / rho - bend * rho
     best = -0.5 * slope / bend if np.isfinite(bend) and bend > 0.0 else rho
     return float(min(max(best, rho), 0.9 * longer))
 
 
-def _as_computed(recipe: SiteRecipe) -> SiteRecipe:
+def _as_computed(problem: Problem) -> Problem:
     """With derivatives of the energy as it is computed, which steps can be held to; see `gaussfold.gp.discrete`."""
-    return recipe._replace(curvature=AsSummed()) if recipe.descends else recipe
+    recipe = problem.recipe
+    if not recipe.descends:
+        return problem
+    sums = is_summed(recipe.model, recipe.cubature) and not missing_rows(problem.Y).any()
+    return problem._replace(recipe=recipe._replace(curvature=AsSummed()), sums=sums)
 
 
 def _moved(old: Marginals, new: Marginals) -> float:

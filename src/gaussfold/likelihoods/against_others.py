@@ -7,12 +7,15 @@ the latents are ``A'(·)`` and ``A'(·)A`` of those in the differences.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from gaussfold.likelihoods.chained import VectorLikelihood
+from gaussfold.expectations.cubature import resolve_cubature
+from gaussfold.likelihoods.chained import BLOCK, AnyCubature, VectorLikelihood
+from gaussfold.linalg.small import lower_roots, root_adjoint, symmetrised
 from gaussfold.types import Array, ArrayLike
 
 
@@ -46,6 +49,57 @@ class AgainstOthers(VectorLikelihood):
         top, terms = _terms(np.asarray(F, dtype=float))
         terms /= -(np.exp(-top) + _total(terms))[..., None]
         return terms
+
+    def expected_log_prob(self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None) -> Array:
+        """``-E log(1 + Σ exp g)``, every difference of all nodes in an array of its own."""
+        del Y
+        out = np.empty(len(mean))
+        for nodes in self._nodes(mean, cov, cubature):
+            out[nodes.rows] = nodes.value @ nodes.weights
+        return out
+
+    def summed(self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None) -> tuple[Array, Array, Array]:
+        """The sum and its slopes from the same exponentials."""
+        del Y
+        out = np.empty(len(mean)), np.empty(mean.shape), np.empty(cov.shape)
+        for nodes in self._nodes(mean, cov, cubature):
+            out[0][nodes.rows] = nodes.value @ nodes.weights
+            weighted = np.hstack([nodes.weights[:, None], nodes.weights[:, None] * nodes.points])
+            found = np.stack([(term / nodes.total) @ weighted for term in nodes.terms], axis=1)  # (n, D, 1 + D)
+            out[1][nodes.rows] = -found[:, :, 0]
+            out[2][nodes.rows] = symmetrised(root_adjoint(nodes.roots, -found[:, :, 1:]))
+        return out
+
+    def _nodes(self, mean: Array, cov: Array, cubature: AnyCubature) -> Iterator[_Nodes]:
+        """Rows with all nodes of a rule, as many at a time as memory likes."""
+        chosen = self.usual_cubature if cubature is None else cubature
+        points, weights = resolve_cubature(chosen, self.others).nodes(self.others)
+        size = max(1, BLOCK // (len(points) * self.others))
+        for start in range(0, len(mean), size):
+            rows = slice(start, min(start + size, len(mean)))
+            roots = lower_roots(cov[rows], "cov")
+            g = [mean[rows, j, None] + roots[:, j] @ points.T for j in range(self.others)]
+            top = np.maximum(g[0], 0.0)
+            for each in g[1:]:
+                np.maximum(top, each, out=top)
+            total = np.exp(-top)
+            for each in g:
+                each -= top
+                np.exp(each, out=each)
+                total += each
+            yield _Nodes(rows, roots, points, weights, g, total, -top - np.log(total))
+
+
+class _Nodes(NamedTuple):
+    """Differences at the nodes of some rows: ``log p = -top - log total``, ``p_j = terms_j / total``."""
+
+    rows: slice
+    roots: Array
+    points: Array
+    weights: Array
+    terms: list[Array]
+    total: Array
+    value: Array
 
 
 def _terms(F: Array) -> tuple[Array, Array]:

@@ -97,6 +97,11 @@ class VectorLikelihood(ABC):
         return None
 
     @property
+    def usual_rule(self) -> str:
+        """What a Gaussian process takes if no rule is named."""
+        return "vi"
+
+    @property
     def class_nodes(self) -> Array | None:
         """Nodes (D, S) that the engine's loops over rows with classes average over; None: they are not for it."""
         return None
@@ -185,6 +190,10 @@ class VectorLikelihood(ABC):
             by_root = np.swapaxes(gradient, 1, 2) @ (block.weights[:, None] * block.points)
             by_cov[block.rows] = symmetrised(root_adjoint(block.roots, by_root))
         return by_mean, by_cov
+
+    def summed(self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None) -> tuple[Array, Array, Array]:
+        """:meth:`expected_log_prob` with :meth:`summed_slopes`; a family may make both from the same nodes."""
+        return self.expected_log_prob(Y, mean, cov, cubature), *self.summed_slopes(Y, mean, cov, cubature)
 
     def expected_gauss_newton(self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None) -> Array:
         """``E G'G``: minus the variational Gauss-Newton Hessian, (43) or (44)."""

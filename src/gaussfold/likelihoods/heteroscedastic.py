@@ -18,6 +18,9 @@ from gaussfold.types import Array, ArrayLike
 class HeteroscedasticGaussian(ConditionallyLinear):
     """``y | f₁, f₂ ~ N(f₁, φ(f₂)²)`` with φ the softplus: bayes-newton (72).
 
+    The posterior of the noise is skewed, and vi, which keeps out of its tails, too narrow: its 90 % intervals cover
+    85 % (`benchmarks.gp_sbc`). Expectation propagation covers 88 %, and is what a process takes by itself.
+
     Examples
     --------
     >>> HeteroscedasticGaussian().log_prob([[0.3]], [[0.1, -0.4]])
@@ -27,6 +30,7 @@ class HeteroscedasticGaussian(ConditionallyLinear):
     latents: ClassVar[int] = 2
     outputs: ClassVar[int] = 1
     outer: ClassVar[tuple[int, ...]] = (1,)
+    usual_rule: ClassVar[str] = "ep"
 
     def log_prob(self, Y: ArrayLike, F: ArrayLike) -> Array:
         """``-r²/2 - log φ - log(2π)/2``, ``r = (y - f₁)/φ``; 0 where y is missing."""

@@ -151,8 +151,15 @@ class Softmax(VectorLikelihood):
         """Derivatives of the sum that :meth:`expected_log_prob` is."""
         if cubature is not None:
             return super().summed_slopes(Y, mean, cov, cubature)
+        return self.summed(Y, mean, cov)[1:]
+
+    def summed(self, Y: Array, mean: Array, cov: Array, cubature: AnyCubature = None) -> tuple[Array, Array, Array]:
+        """Sum and slopes."""
+        if cubature is not None:
+            return super().summed(Y, mean, cov, cubature)
         view = _Against(Y, mean, cov)
-        return view.back(*view.model.summed_slopes(*view.differences))
+        value, by_mean, by_cov = view.model.summed(*view.differences)
+        return view.kept(value), *view.back(by_mean, by_cov)
 
     def tilted(
         self, Y: Array, mean: Array, cov: Array, alpha: float = 1.0, cubature: AnyCubature = None
