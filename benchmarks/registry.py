@@ -48,6 +48,10 @@ BENCHMARKS = {
         "posteriors of networks: VIFA, SLANG, SWAG, L-RVGA beside mean field and laplace-torch; D up to 10 million",
     ),
     "gp": (
+        "benchmarks.gp_race",
+        "Gaussian processes: seconds to within 1 % of the best score, beside GPyTorch, GPflow, scikit-learn and others",
+    ),
+    "gp-iterations": (
         "benchmarks.gp",
         "Gaussian-process classification, Markov to a million points, dense, sparse: ours, bayesnewton, GPyTorch",
     ),
