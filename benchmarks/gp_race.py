@@ -115,7 +115,7 @@ def traced(library: str, task: str, path: Path, budget: float) -> dict[str, Any]
     except subprocess.TimeoutExpired:
         return {"absent": "did not end"}
     if done.returncode:
-        return {"absent": (done.stderr.strip().splitlines() or ["no message"])[-1][:200]}
+        return {"absent": (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[-1][:200]}
     found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return found
 
@@ -162,6 +162,8 @@ def _rows(report: Report, task: str, found: dict[str, Any]) -> None:
     for name, one in found.items():
         if "absent" in one:
             report.notes.append(f"{task}, {name}: {one['absent']}")
+    if not seen:
+        return
     best = min(nlpd for trace in seen.values() for _, nlpd in trace)
     goal = best + WITHIN * abs(best)
     ours = until(seen["ours"], goal) if "ours" in seen else None
