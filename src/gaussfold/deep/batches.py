@@ -30,9 +30,9 @@ def check_data(data: Batch) -> tuple[Batch, int]:
 
 
 def check_batch_size(batch_size: int | None, rows: int) -> int:
-    """Rows per batch; by default 100, or all if there are fewer."""
+    """Rows per batch; by default 100, fewer where an epoch would have less than 32 steps, but not below 16."""
     if batch_size is None:
-        return min(100, rows)
+        return min(100, max(16, rows // 32), rows)
     if isinstance(batch_size, bool) or not isinstance(batch_size, int | np.integer) or not 1 <= batch_size <= rows:
         what = "empty batch" if batch_size == 0 else "a whole number is needed"
         msg = f"batch_size={batch_size!r}: {what}; 1 to {rows}, the rows of the data, are allowed"

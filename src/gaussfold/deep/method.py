@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from abc import ABC, abstractmethod
 from typing import ClassVar, Self
 
@@ -11,12 +12,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from gaussfold import schema, store
-from gaussfold.checks import positive, whole
-from gaussfold.deep import batches, training
+from gaussfold.checks import one_of, positive, whole
+from gaussfold.deep import batches, evidence, scales, temperature, training
 from gaussfold.deep.likelihoods import LogLikelihood, function, likelihood_in
-from gaussfold.deep.options import Training, spread
+from gaussfold.deep.options import Training, described, spread
 from gaussfold.deep.posterior import Belief, Posterior
 from gaussfold.deep.state import TrainingState, filled, named_arrays
+from gaussfold.deep.summary import FEWEST, NotSettledWarning, Summary, last_tenth
 from gaussfold.deep.training import Course, Given, Program, State, TrainingError
 from gaussfold.deep.trees import Layout, layout_of
 from gaussfold.deep.types import Arrays, Batch, Document, Hyper, Inner, LogLikelihoodFunction, Tree
@@ -51,9 +53,24 @@ class Method(ABC):
             bad = next(name for name, part in self.layout.slices().items() if not finite[part].all())
             msg = f"params: leaf {bad} has NaN or infinity; start from finite numbers"
             raise ValueError(msg)
-        self.prior_precision = spread("prior_precision", options.prior_precision, self.layout, above_zero=True)
+        self.scales = scales.of_leaves(self.layout, self.centre)
+        given = options.prior_precision
+        self.prior: str | None = None
+        if isinstance(given, str):
+            self.prior = one_of("prior_precision", given, evidence.NAMES, also="finite numbers > 0")
+        if self.prior is None:
+            self.prior_precision = spread("prior_precision", given, self.layout, above_zero=True)
+        else:
+            self.prior_precision = scales.spread(self.layout, evidence.first(self.layout, self.scales))
         self.prior_mean = spread("prior_mean", options.prior_mean, self.layout)
+        self.temperature = options.temperature
+        if isinstance(self.temperature, str):
+            one_of("temperature", self.temperature, (temperature.AUTO,), also="a number > 0")
+        else:
+            positive("temperature", self.temperature)
+        self.usual_epochs = 100.0
         self._state: State | None = None
+        self._cold = 1.0
         self._losses: list[Array] = []
 
     # What a method says.
@@ -160,6 +177,7 @@ class Method(ABC):
         *,
         epochs: float | None = None,
         steps: int | None = None,
+        stop: int | None = None,
         resume: bool = False,
         progress: bool | None = None,
     ) -> Posterior:
@@ -171,7 +189,10 @@ class Method(ABC):
             A tree of arrays with one row per example in front, such as ``(X, y)``; batches of it are what the log
             likelihood sees.
         epochs, steps
-            How long, counted from the beginning also when resuming: passes over the data, 100 by default, or steps.
+            How long, counted from the beginning also when resuming: passes over the data, 100 by default, or steps. An
+            epoch is as many steps as the data have batches, whatever a step does with its batch.
+        stop
+            Leave off after so many steps of that length, to go on later.
         resume
             Go on from where the last ``fit`` ended, or from what ``restore`` has read, up to the given length. An
             interrupted and resumed training is the unbroken one.
@@ -188,17 +209,71 @@ class Method(ABC):
         course = self.course(rows, epochs, steps)
         self.check_labels(data)
         self.check_function(arrays, course.size)
-        self._state = self.begin() if not resume or self._state is None else training.forgiven(self._state)
-        self._run(arrays, course, progress)
+        going_on = resume and self._state is not None
+        self.check_course(course, going_on)
+        if not going_on:
+            self._cold = self._chosen_temperature(arrays, course)
+        self._state = training.forgiven(self._begun("fit")) if going_on else self.begin()
+        self._run(arrays, course if stop is None else course._replace(total=min(course.total, stop)), progress)
+        self._warn_unless_settled()
         return self.posterior
+
+    def check_course(self, course: Course, going_on: bool) -> None:
+        """Refuse a length that what was begun cannot go on to; take one over that is begun with."""
+        del course, going_on  # any will do
+
+    def _chosen_temperature(self, arrays: Batch, course: Course) -> float:
+        """The given temperature, or the one that predicts rows best which the training has not seen."""
+        if not isinstance(self.temperature, str):
+            return float(self.temperature)
+        if course.rows < temperature.FEWEST or not temperature.is_open(likelihood_in(self.log_likelihood)):
+            return temperature.CANDIDATES[0]
+        only, out = temperature.held_out(self.seed, course.rows)
+        size = min(course.size, len(only))
+        short = course._replace(rows=len(only), size=size, total=max(1, course.total // 2), only=only)
+        batch, found = jax.tree.map(lambda a: a[out], arrays), {}
+        for self._cold in temperature.CANDIDATES:
+            self._state = self.begin()
+            self.check_course(short, False)
+            self._run(arrays, short, False)
+            networks = self.posterior.sample(self.seed, temperature.NETWORKS, stacked=True)
+            found[self._cold] = temperature.scores(self.log_likelihood, networks, batch)
+        self.check_course(course, False)
+        return temperature.best(found)
+
+    def _warn_unless_settled(self) -> None:
+        _, fall, settled = last_tenth(self.losses)
+        if not settled and self.steps >= FEWEST:
+            msg = (
+                f"fit: after {self.steps} steps the objective still falls, by {100.0 * fall:.2g} % in the last tenth; "
+                "give more epochs, or go on with fit(..., resume=True)"
+            )
+            warnings.warn(msg, NotSettledWarning, stacklevel=3)
+
+    def summary(self) -> Summary:
+        """How the training went: steps, objective, whether it settled, what was learned beside the posterior."""
+        self._begun("summary")
+        bound, fall, settled = last_tenth(self.losses)
+        flat = np.broadcast_to(np.asarray(self.precision_learned()), (self.layout.dim,))
+        parts = {name: flat[part] for name, part in self.layout.slices().items() if part.stop > part.start}
+        each = {name: float(part[0]) if (part == part[0]).all() else None for name, part in parts.items()}
+        return Summary(self.kind, self.steps, self.skipped, bound, fall, settled, self._cold, each)
+
+    def precision_learned(self) -> jax.Array:
+        """The prior's precision, as it stands."""
+        return self.prior_precision
+
+    def __repr__(self) -> str:
+        state = f"{self.steps} steps" if self._state is not None else "not fitted"
+        return f"{type(self).__name__}({self.layout.dim} parameters, {state})"
 
     def course(self, rows: int, epochs: float | None, steps: int | None, side_by_side: int = 1) -> Course:
         """How long to train on so many rows, and in which chunks, whether resumed or not."""
         size = batches.check_batch_size(self.batch_size, rows)
         per_step = self.batches_per_step
         if steps is None:
-            wanted = 100.0 if epochs is None else positive("epochs", epochs)
-            total = max(1, round(wanted * (rows // size) / per_step))
+            wanted = self.usual_epochs if epochs is None else positive("epochs", epochs)
+            total = max(1, round(wanted * (rows // size)))
         elif epochs is None:
             total = whole("steps", steps)
         else:
@@ -257,6 +332,7 @@ class Method(ABC):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the training as it stands, so that :meth:`restore` and ``fit(resume=True)`` can go on with it."""
         arrays = named_arrays(self._begun("save")) | {"losses": self.losses} | self.collected_arrays()
+        arrays["temperature"] = np.asarray(self._cold)
         store.save(TrainingState(self.kind, self._known_by() | {"version": self.version}, self.layout, arrays), path)
 
     def restore(self, path: str | os.PathLike[str]) -> Self:
@@ -268,23 +344,29 @@ class Method(ABC):
             raise store.StoreError(msg)
         found.layout.check(self.layout.unflatten(self.centre))
         for name, value in self._known_by().items():
-            if found.settings.get(name) != value:
+            if name in found.settings and found.settings[name] != value:  # an older one says less
                 msg = f"{name}={value!r}: the saved training had {found.settings.get(name)!r}; give the same"
                 raise ValueError(msg)
         arrays = self.upgraded(found.arrays, found.settings.get("version", 1))
         self._state = filled(jax.eval_shape(lambda: training.start(self.initial())), arrays)
         schema.check(found.arrays, (schema.Part("losses", ("steps",), "double", free=True),))
         self._losses = [found.arrays["losses"]]
+        if "temperature" in found.arrays:
+            schema.check(found.arrays, (schema.Part("temperature", (), "double", low=0.0),))
+        self._cold = float(found.arrays.get("temperature", 1.0))
         self.recollect(found.arrays)
         return self
 
     def _known_by(self) -> Document:
-        return self.settings() | {"batch_size": self.batch_size, "seed": self.seed}
+        prior = described(self.prior_precision, self.layout) if self.prior is None else self.prior
+        mean = described(self.prior_mean, self.layout)
+        shared = {"prior_precision": prior, "prior_mean": mean, "temperature": self.temperature}
+        return self.settings() | shared | {"batch_size": self.batch_size, "seed": self.seed}
 
     def prior_and_scale(self, rows: int, size: int) -> Hyper:
         """The part of :meth:`hyper` that no method is without."""
         return {
             "precision": self.prior_precision,
             "prior_mean": self.prior_mean,
-            "scale": jnp.asarray(rows / size, self.layout.dtype),
+            "scale": jnp.asarray(rows / size / self._cold, self.layout.dtype),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 
 import jax
@@ -9,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from gaussfold.deep.trees import Layout
-from gaussfold.deep.types import Shaped, Spread
+from gaussfold.deep.types import Shaped, Spread, Tree
 
 
 @dataclass(frozen=True)
@@ -21,15 +22,18 @@ class Training:
     batch_size: int | None
     max_bad_steps: int
     seed: int
+    temperature: float | str = 1.0
 
 
 def spread(name: str, value: Spread, layout: Layout, *, above_zero: bool = False) -> jax.Array:
-    """A number, a vector (D,) or a tree of the parameters' structure, as a number or a vector in JAX."""
+    """A number, a vector (D,) or a tree of the parameters' structure, as a number or a vector in JAX.
+
+    A leaf of the tree may be one number for all of the parameter's entries.
+    """
     if isinstance(value, int | float | np.number) or (isinstance(value, Shaped) and value.shape in ((), (layout.dim,))):
         flat = np.asarray(value, dtype=layout.dtype)
     else:
-        layout.check(value, name)
-        flat = np.asarray(layout.flatten(value))
+        flat = np.asarray(layout.flatten(_filled(name, value, layout)))
     good = np.isfinite(flat) & ((flat > 0.0) | (not above_zero))
     if not good.all():
         what = "finite numbers > 0" if above_zero else "finite numbers"
@@ -37,3 +41,27 @@ def spread(name: str, value: Spread, layout: Layout, *, above_zero: bool = False
         msg = f"{name}={first!r}: {what} are needed: one, one per parameter, or a tree like params"
         raise ValueError(msg)
     return jnp.asarray(flat)
+
+
+def _filled(name: str, tree: Tree, layout: Layout) -> Tree:
+    """The tree, with numbers that stand for a whole leaf written out."""
+    if jax.tree.structure(tree) != layout.treedef:
+        layout.check(tree, name)  # it says where they differ
+    full = [
+        np.full(leaf.shape, part, leaf.dtype) if np.ndim(part) == 0 else part
+        for leaf, part in zip(layout.leaves, jax.tree.leaves(tree), strict=True)
+    ]
+    found = jax.tree.unflatten(jax.tree.structure(tree), full)
+    layout.check(found, name)
+    return found
+
+
+def described(value: jax.Array, layout: Layout) -> float | list[float] | str:
+    """A number, a number per leaf, or a checksum: by which a saved training knows what it was begun with."""
+    flat = np.asarray(value)
+    if flat.ndim == 0:
+        return float(flat)
+    parts = [flat[part] for part in layout.slices().values() if part.stop > part.start]
+    if all((part == part[0]).all() for part in parts):
+        return [float(part[0]) for part in parts]
+    return f"crc32 {zlib.crc32(np.ascontiguousarray(flat).tobytes()):08x}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import jax
@@ -55,6 +55,11 @@ class Steps:
         """Whether a slice of the variables can be moved without the rest; nobody knows of a given optax object."""
         return self.scaled
 
+    @property
+    def at_given_rates(self) -> Steps:
+        """The same, for whoever looks up schedules himself."""
+        return replace(self, schedules=())
+
     def init(self, variables: Variables) -> Tree:
         """The optimiser's memory."""
         return self.transform.init(dict(variables))
@@ -87,6 +92,12 @@ class Plan(NamedTuple):
     """0 where there is a schedule, or where an optax object has its own."""
     limit: float
 
+    @property
+    def described(self) -> dict[str, float | str]:
+        """The rates, by which a saved training knows what it was begun with; functions cannot be told apart."""
+        known: dict[str, float | str] = dict(self.rates)
+        return known | dict.fromkeys(dict(self.steps.schedules), "schedule")
+
 
 def squares(gradient: Variables) -> Variables:
     """Squared norm of each group."""
@@ -98,13 +109,17 @@ def scaled(gradient: Variables, shares: Variables | None) -> Variables:
     return dict(gradient) if shares is None else {name: part * shares[name] for name, part in gradient.items()}
 
 
-def planned(optimizer: Optimiser, learning_rate: Rates, groups: tuple[str, ...], max_grad_norm: float | None) -> Plan:
-    """Turn the optimiser's name or object, the rates and the limit of the norm into something to step with."""
+def planned(optimizer: Optimiser, learning_rate: Rates, usual: dict[str, float], max_grad_norm: float | None) -> Plan:
+    """Turn the optimiser's name or object, the rates and the limit of the norm into something to step with.
+
+    ``usual`` has the names of the groups, and the rate of each where none is given.
+    """
+    groups = tuple(usual)
     clipped = max_grad_norm is not None
     limit = math.inf if max_grad_norm is None else positive("max_grad_norm", max_grad_norm)
     if isinstance(optimizer, str):
         one_of("optimizer", optimizer, NAMED, also="a gradient transformation of optax")
-        schedules, rates = _by_group(1e-2 if learning_rate is None else learning_rate, groups)
+        schedules, rates = _by_group(usual if learning_rate is None else learning_rate, groups)
         return Plan(optimizer, Steps(NAMED[optimizer], schedules, True, clipped), rates, limit)
     if not isinstance(optimizer, Transformation):
         refuse_name("optimizer", optimizer, NAMED, also="a gradient transformation of optax")

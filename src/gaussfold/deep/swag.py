@@ -26,10 +26,11 @@ class DescentOptions(TypedDict, total=False):
     optimizer: Optimiser
     learning_rate: Rates
     burn_in_rate: Rates
-    burn_in: int
-    every: int
+    burn_in: float
+    every: float
     windows: bool
     floor: float
+    temperature: float | str
     max_grad_norm: float | None
     max_bad_steps: int
 
@@ -45,6 +46,7 @@ class Length(TypedDict, total=False):
 
     epochs: float | None
     steps: int | None
+    stop: int | None
     resume: bool
     progress: bool | None
 
@@ -105,13 +107,17 @@ class SWAG(SGDIterates):
     rank
         Number of the latest deviations that make the low-rank part, K ≥ 2.
     optimizer, learning_rate, max_grad_norm
-        Descent on the mean loss per example; "sgd" with 0.01 by default.
+        Descent on the mean loss per example; "adam" with 0.01 by default.
+    prior_precision
+        "fan-in", one per leaf that its first weights tell (:mod:`gaussfold.deep.scales`), or numbers.
     burn_in
-        Steps of training before anything is collected.
+        Training before anything is collected: a whole number of steps, or a share of them below 1; three quarters.
     burn_in_rate
-        Learning rate until then, if another.
+        Learning rate until then, if another; a number or a schedule, whatever ``learning_rate`` is.
     every
-        Collect each so many steps (an epoch's, in the SWAG paper).
+        Collect each so many steps (an epoch's, in the SWAG paper), or each such share of the training.
+    temperature
+        The prior counts so many times, for iterates minimise a loss. "auto" as for VIFA.
     windows
         Collect averages over the ``every`` steps instead of single iterates: finite-window averaging, B.2.
     floor
@@ -186,7 +192,7 @@ class FactorIterates(SGDIterates):
         log_likelihood: LogLikelihoodFunction,
         params: Tree,
         rank: int = 10,
-        prior_precision: Spread = 1.0,
+        prior_precision: Spread = "fan-in",
         *,
         method: str = "recursive-em",
         method_options: Document | None = None,
@@ -228,7 +234,7 @@ class MultiSWAG:
         starts: Sequence[Tree],
         rank: int = 10,
         seed: int = 0,
-        prior_precision: Spread = 1.0,
+        prior_precision: Spread = "fan-in",
         **options: Unpack[DescentOptions],
     ) -> None:
         if not starts:

@@ -63,11 +63,15 @@ class Course(NamedTuple):
     """Steps."""
     length: int
     """Steps of a chunk, the last ones of the last chunk not taken: one shape to compile."""
+    only: np.ndarray | None = None
+    """The rows that are learned from, if not all; ``rows`` counts them."""
 
     def chunk(self, seed: int, at: int) -> tuple[np.ndarray, int]:
         """Row numbers (length, per_step, size) of the chunk that starts at a step, and how many steps of it to take."""
         count = max(0, min(self.length, self.total - at))
         flat = batch_rows(seed, at * self.per_step, count * self.per_step, self.rows, self.size)
+        if self.only is not None:
+            flat = self.only[flat]
         index = flat.reshape(count, self.per_step, self.size)
         return np.pad(index, ((0, self.length - count), (0, 0), (0, 0))) if count < self.length else index, count
 

@@ -14,10 +14,10 @@ from typing import TypeAlias
 import jax
 import jax.numpy as jnp
 
-from gaussfold.deep import blocks, objective, steps
+from gaussfold.deep import blocks, evidence, objective, scales, steps
 from gaussfold.deep.batches import total
 from gaussfold.deep.draws import DRAWS
-from gaussfold.deep.training import Taken
+from gaussfold.deep.training import Taken, kept
 from gaussfold.deep.trees import Layout
 from gaussfold.deep.types import Batch, Hyper, Inner, LogLikelihoodFunction, Tree, Variables
 
@@ -48,6 +48,7 @@ class VIFAProgram:
     samples: str
     optimizer: steps.Steps
     averaging: bool
+    learning_prior: bool = False
 
     def draw(self, hyper: Hyper, step: jax.Array) -> Tree:
         """The L vectors (h, z) of a step, or only their key where they are too large to hold."""
@@ -138,7 +139,13 @@ class VIFAProgram:
         """(5.28)-(5.30)."""
         variables, dim, size = inner["variables"], self.layout.dim, self._block
         fit, square, arrays, to_fit = self.look(variables, batches, draws, hyper["scale"])
-        prior = hyper["precision"], hyper["prior_mean"]
+        precision, beside = hyper["precision"], {}
+        if self.learning_prior:
+            look = partial(evidence.renewed, self.layout, variables, hyper["prior_mean"], hyper["evidence"])
+            now = inner["prior"]
+            beside["prior"] = jax.lax.cond(step % evidence.EVERY == 0, look, lambda now: now, now)
+            precision = scales.spread(self.layout, beside["prior"])
+        prior = precision, hyper["prior_mean"]
 
         def sums(block: tuple[Variables, PrecisionAndMean]) -> tuple[jax.Array, jax.Array]:
             part, prior = block
@@ -170,4 +177,6 @@ class VIFAProgram:
                 new["average"] = jax.tree.map(lambda old, now: old + weight * (now - old), inner["average"], after)
             return new
 
-        return blocks.rewritten(ok, move, inner, (arrays, prior), dim, size), loss, ok
+        moving = {name: inner[name] for name in inner if name not in beside}
+        moved = blocks.rewritten(ok, move, moving, (arrays, prior), dim, size)
+        return moved | kept(ok, beside, {name: inner[name] for name in beside}), loss, ok

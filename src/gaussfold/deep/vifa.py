@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Self, TypedDict, Unpack
 
 import jax
 import jax.numpy as jnp
@@ -13,14 +13,43 @@ from gaussfold.beliefs.factor import FactorGaussian
 from gaussfold.beliefs.lowrank.options import check_rank
 from gaussfold.checks import not_negative, positive, whole
 from gaussfold.deep.draws import check as check_draws
+from gaussfold.deep.evidence import LEARNED, first, told
 from gaussfold.deep.method import Method
 from gaussfold.deep.options import Training
+from gaussfold.deep.scales import spread
 from gaussfold.deep.steps import Optimiser, planned
 from gaussfold.deep.types import Arrays, Document, Hyper, Inner, LogLikelihoodFunction, Rates, Spread, Tree
 from gaussfold.deep.variational import VIFAProgram
 from gaussfold.types import ArrayLike
 
-GROUPS = ("mean", "factors", "log_psi")
+RATES = {"mean": 1e-2, "factors": 1e-3, "log_psi": 5e-2}
+"""Usual rates of Adam: factors at a tenth of the mean's, or their noise drowns what they find; log ψ has no units."""
+START = 0.1
+"""Standard deviations to start from, in units of a leaf's scale."""
+GENTLE = 0.3
+"""By which the mean's rate is multiplied where it starts from a trained network."""
+SHORT = 30.0
+"""Epochs that are enough there."""
+
+
+class VIFAOptions(TypedDict, total=False):
+    """Keywords of :class:`VIFA` that :meth:`VIFA.from_trained` passes on."""
+
+    prior_precision: Spread
+    prior_mean: Spread
+    n_samples: int
+    batch_size: int | None
+    share_batch: bool
+    samples: str
+    optimizer: Optimiser
+    learning_rate: Rates
+    max_grad_norm: float | None
+    init_std: float | None
+    init_factors: ArrayLike | None
+    average: float
+    temperature: float | str
+    max_bad_steps: int
+    seed: int
 
 
 class VIFA(Method):
@@ -36,31 +65,40 @@ class VIFA(Method):
     rank
         Number of factors K, 0 to D; 0 is mean-field variational inference.
     prior_precision
-        α of the prior N(prior_mean, 1/α), > 0: a number, one per parameter, or a tree like ``params``.
+        α of the prior N(prior_mean, 1/α): "evidence", one per leaf, learned with the posterior as the one that makes
+        the bound largest (:mod:`gaussfold.deep.evidence`); "fan-in", where that starts; or numbers > 0: one, one per
+        parameter, or a tree like ``params`` of arrays or single numbers.
     prior_mean
-        Likewise.
+        Numbers likewise.
     n_samples
         Networks drawn per step, L.
     batch_size
-        Rows per batch, M; 100 by default, or all if there are fewer.
+        Rows per batch, M; by default 100, or fewer where an epoch would have less than 32 steps, but not below 16.
     share_batch
-        Let the L networks look at one batch, rather than each at one of its own as in the thesis.
+        Let the L networks look at one batch, rather than each at one of its own as in the thesis. An epoch is the same
+        number of steps in both.
     samples
         "independent", "antithetic" (pairs with opposite noise that share a batch, L even) or "qmc" (a shifted lattice).
     optimizer
         "adam", "sgd", "rmsprop", or any optax gradient transformation over the groups "mean" (D,), "factors" (K, D)
         and "log_psi" (D,).
     learning_rate
-        For an optimiser by name: a number or a schedule (a function of the step), or one per group in a dict.
+        For an optimiser by name: a number or a schedule (a function of the step), or one per group in a dict; by
+        default 0.01 for the mean, 0.001 for factors and 0.05 for log ψ.
     max_grad_norm
         Gradients of a group (of the sum over all data) with a larger norm are shortened to it.
     init_std
-        Standard deviation to start from, for each parameter and along each factor.
+        Standard deviation to start from, for each parameter and along each factor; by default a tenth of the scale of
+        its leaf (:mod:`gaussfold.deep.scales`).
     init_factors
         Factors to start from, (D, K), instead of random orthogonal ones of length ``init_std``.
     average
         0: the last iterate. Otherwise iterates are averaged with weights that grow like step^average, which takes the
-        noise of constant learning rates away; 3 and 8 are usual.
+        noise of constant learning rates away.
+    temperature
+        The likelihood counts 1/temperature times: 1 is Bayes' rule. "auto" is 1 for a likelihood whose noise is known;
+        where it is for the network to find (classes, learned noise) a colder 0.1 is tried as well, and taken if it
+        predicts a tenth of the rows, held out for that, better by more than a standard error. It triples the work.
     max_bad_steps
         Give up after so many steps in a row whose likelihood or gradient is not finite; single ones are skipped.
     seed
@@ -87,31 +125,33 @@ class VIFA(Method):
         log_likelihood: LogLikelihoodFunction,
         params: Tree,
         rank: int = 1,
-        prior_precision: Spread = 1.0,
+        prior_precision: Spread = "evidence",
         *,
         prior_mean: Spread = 0.0,
-        n_samples: int = 10,
+        n_samples: int = 4,
         batch_size: int | None = None,
-        share_batch: bool = False,
+        share_batch: bool = True,
         samples: str = "independent",
         optimizer: Optimiser = "adam",
         learning_rate: Rates = None,
         max_grad_norm: float | None = None,
-        init_std: float = 0.1,
+        init_std: float | None = None,
         init_factors: ArrayLike | None = None,
-        average: float = 0.0,
+        average: float = 8.0,
+        temperature: float | str = "auto",
         max_bad_steps: int = 10,
         seed: int = 0,
     ) -> None:
-        super().__init__(log_likelihood, params, Training(prior_precision, prior_mean, batch_size, max_bad_steps, seed))
+        options = Training(prior_precision, prior_mean, batch_size, max_bad_steps, seed, temperature)
+        super().__init__(log_likelihood, params, options)
         self.rank = check_rank(rank, self.layout.dim, fewest=0)
         self.n_samples = whole("n_samples", n_samples)
         self.share_batch = bool(share_batch)
         check_draws(samples, self.n_samples)
         self.samples = samples
         self.optimizer = optimizer
-        self._plan = planned(optimizer, learning_rate, GROUPS, max_grad_norm)
-        self.init_std = positive("init_std", init_std)
+        self._plan = planned(optimizer, learning_rate, RATES, max_grad_norm)
+        self.init_std = None if init_std is None else positive("init_std", init_std)
         self.average = not_negative("average", average)
         self._first_factors = None if init_factors is None else self._checked_factors(init_factors)
 
@@ -145,6 +185,7 @@ class VIFA(Method):
             self.samples,
             self._plan.steps,
             self.average > 0.0,
+            self.prior == LEARNED,
         )
 
     def hyper(self, rows: int, size: int) -> Hyper:
@@ -155,22 +196,44 @@ class VIFA(Method):
             "rates": {name: number(rate) for name, rate in self._plan.rates.items()},
             "max_norm": number(self._plan.limit),
             "average": number(self.average),
+            "evidence": told(self.layout, self.scales) if self.prior == LEARNED else {},
         }
 
     def initial(self) -> Inner:
         """The given parameters, with factors that are given or orthogonal."""
         dim, dtype = self.layout.dim, self.layout.dtype
+        scale = START * spread(self.layout, self.scales)
+        std = scale if self.init_std is None else jnp.full(dim, self.init_std, dtype)
         factors = self._first_factors
         if factors is None:
             draw = jax.random.normal(jax.random.fold_in(jax.random.key(self.seed), 2**31 - 1), (dim, self.rank), dtype)
-            factors = (jnp.linalg.qr(draw)[0] * self.init_std if self.rank else draw).T
-        variables = {
-            "mean": self.centre,
-            "factors": factors,
-            "log_psi": jnp.full(dim, 2.0 * np.log(self.init_std), dtype),
-        }
+            factors = jnp.linalg.qr(draw)[0].T * std if self.rank else draw.T
+        variables = {"mean": self.centre, "factors": factors, "log_psi": 2.0 * jnp.log(std)}
         inner = {"variables": variables, "optimizer": self._plan.steps.init(variables)}
-        return inner | ({"average": variables} if self.average > 0.0 else {})
+        if self.average > 0.0:
+            inner["average"] = variables
+        if self.prior == LEARNED:
+            inner["prior"] = jnp.asarray(first(self.layout, self.scales))
+        return inner
+
+    @classmethod
+    def from_trained(
+        cls, log_likelihood: LogLikelihoodFunction, params: Tree, rank: int = 1, **options: Unpack[VIFAOptions]
+    ) -> Self:
+        """A posterior around a network that is trained already: the mean starts there, at gentler rates.
+
+        ``fit`` takes 30 epochs then, unless told otherwise; everything else is as usual.
+        """
+        gentle: VIFAOptions = {"learning_rate": RATES | {"mean": GENTLE * RATES["mean"]}}
+        self = cls(log_likelihood, params, rank, **(gentle | options if "optimizer" not in options else options))
+        self.usual_epochs = SHORT
+        return self
+
+    def precision_learned(self) -> jax.Array:
+        """The prior's precision as it stands."""
+        if self.prior != LEARNED:
+            return self.prior_precision
+        return spread(self.layout, self.variables["prior"])
 
     def settings(self) -> Document:
         """What shapes the state, and how it is drawn."""
@@ -181,6 +244,7 @@ class VIFA(Method):
             "samples": self.samples,
             "optimizer": self._plan.name,
             "average": self.average,
+            "learning_rate": self._plan.described,
         }
 
     def upgraded(self, arrays: Arrays, version: int) -> Arrays:
