@@ -26,6 +26,7 @@ from benchmarks.deep_tasks import Task, boston, digits, line, mlp
 from benchmarks.report import Report
 from gaussfold import deep
 from gaussfold.deep.batches import batch_rows
+from gaussfold.deep.vifa import THESIS
 
 TORCH = Path(os.environ.get("GAUSSFOLD_TORCH_PYTHON", "/tmp/venv_torch/bin/python"))
 
@@ -34,7 +35,10 @@ def makers(task: Task, epochs: int) -> dict[str, Any]:
     """Methods, as functions that make a fresh one."""
     function = deep.log_likelihood(mlp, task.likelihood)
     shared = {"prior_precision": task.precision, "batch_size": task.batch}
-    vifa = partial(deep.VIFA, function, task.params, n_samples=4, share_batch=True, init_std=0.05, **shared)
+    vifa = partial(
+        deep.VIFA, function, task.params, n_samples=4, init_std=0.05, learning_rate=0.01, average=0.0, temperature=1.0,
+        **shared,
+    )  # fmt: skip
     burn = epochs * 3 // 4 * (len(task.train[1]) // task.batch)
     return {
         "mean field (VIFA, K = 0)": partial(vifa, rank=0),
@@ -46,7 +50,7 @@ def makers(task: Task, epochs: int) -> dict[str, Any]:
         ),
         "SWAG, K = 10": partial(
             deep.SWAG, function, task.params, rank=10, optimizer="adam", learning_rate=3e-3, burn_in=burn,
-            every=max(1, len(task.train[1]) // task.batch // 2), **shared,
+            every=max(1, len(task.train[1]) // task.batch // 2), temperature=1.0, **shared,
         ),
     }  # fmt: skip
 
@@ -139,7 +143,7 @@ def _loops(report: Report, quick: bool) -> None:
     task = boston()
     params = {"b": jnp.zeros(()), "w": jnp.zeros(13)}
     function = deep.log_likelihood(line, gf.likelihoods.Gaussian(std=0.5))
-    make = partial(deep.VIFA, function, params, rank=3, n_samples=10, batch_size=100, learning_rate=0.01)
+    make = partial(deep.VIFA, function, params, rank=3, **(THESIS | {"batch_size": 100}))
     method, rows, data = make(), len(task.train[1]), jax.tree.map(jnp.asarray, task.train)
     program, hyper = method.program(), method.hyper(rows, 100)
 

@@ -110,10 +110,7 @@ def task(name: str, split: int) -> Task:
     pixels = name in ("digits", "conv")
     shift, scale = (8.0, 8.0) if pixels else (X[train].mean(axis=0), X[train].std(axis=0) + 1e-9)
     X = ((X - shift) / scale).astype(np.float32)
-    if classes:
-        y = y.astype(np.int32)
-    else:
-        y = ((y - y[train].mean()) / y[train].std()).astype(np.float32)
+    y = y.astype(np.int32) if classes else ((y - y[train].mean()) / y[train].std()).astype(np.float32)
     rng = np.random.default_rng([split, 19])
     # strangers: every column shuffled on its own, so that each looks ordinary and their company does not
     stranger = np.stack([rng.permutation(column) for column in X[test].T], axis=1)

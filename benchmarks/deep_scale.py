@@ -34,7 +34,7 @@ class Case:
         factors *= np.float32(0.1 / np.sqrt(dim))
         method = deep.VIFA(
             quadratic, jnp.zeros(dim), rank=rank, n_samples=1, batch_size=1, learning_rate=1e-4,
-            init_factors=factors,
+            prior_precision=1.0, init_std=0.1, average=0.0, init_factors=factors,
         )  # fmt: skip
         self.program, self.given = method.program(), training.Given(method.hyper(1, 1), jnp.ones(1), 10)
         self.state = training.start(method.initial())

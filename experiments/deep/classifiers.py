@@ -40,7 +40,7 @@ def _vifa(
     rates = {"mean": 0.01, "factors": factor_rate, "log_psi": 0.01}
     return deep.VIFA(
         _likelihood(apply), params, rank, precision, n_samples=2, share_batch=True, learning_rate=rates, init_std=0.03,
-        batch_size=BATCH, seed=seed,
+        average=0.0, temperature=1.0, batch_size=BATCH, seed=seed,
     )  # fmt: skip
 
 
@@ -56,7 +56,7 @@ def _iterates(apply: Any, params: Any, *, precision: float, steps: int, seed: in
     every = max(1, (steps - burn_in) // 24) if kind is deep.SWAG else 2
     return kind(
         _likelihood(apply), params, 10, precision, optimizer="adam", learning_rate=3e-3, burn_in=burn_in, every=every,
-        batch_size=BATCH, seed=seed,
+        temperature=1.0, batch_size=BATCH, seed=seed,
     )  # fmt: skip
 
 

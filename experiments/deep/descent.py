@@ -49,7 +49,9 @@ def descend(trial: int, rate: float, decay: float, size: int, window: int, epoch
     options: dict[str, Any] = {
         "prior_precision": decay * len(y),
         "batch_size": size,
+        "optimizer": "sgd",
         "learning_rate": rate,
+        "burn_in": 0,
         "every": window,
         "windows": window > 1,
         "seed": trial,

@@ -10,6 +10,7 @@ from gaussfold import store
 from gaussfold.deep import batches, blocks, variational
 from gaussfold.deep.draws import DRAWS
 from gaussfold.deep.state import TrainingState
+from gaussfold.deep.vifa import THESIS
 
 D = 37
 rng = np.random.default_rng(8)
@@ -28,7 +29,8 @@ def trained(block, monkeypatch, steps=25, bad=(), **options):
         return jnp.where(spoiled, jnp.nan, value)
 
     spoiled = np.isin(np.arange(40), bad)
-    settings = {"rank": 2, "prior_precision": PRECISION, "n_samples": 2, "batch_size": 8, "seed": 3} | options
+    settings = {"rank": 2, "prior_precision": PRECISION, "n_samples": 2, "batch_size": 8, "seed": 3}
+    settings = THESIS | settings | options
     method = gf.deep.VIFA(log_likelihood, {"w": np.zeros(D, np.float32)}, **settings)
     return method, method.fit((X, Y, spoiled), steps=steps).belief
 
@@ -67,8 +69,8 @@ def test_an_unknown_optimiser_sees_all_parameters_at_once(monkeypatch):
     import optax
 
     chain = optax.chain(optax.clip_by_global_norm(0.5), optax.sgd(0.1))
-    _, expected = trained(1 << 17, monkeypatch, optimizer=chain)
-    _, found = trained(32, monkeypatch, optimizer=chain)
+    _, expected = trained(1 << 17, monkeypatch, optimizer=chain, learning_rate=None)
+    _, found = trained(32, monkeypatch, optimizer=chain, learning_rate=None)
     np.testing.assert_allclose(found.mean, expected.mean, rtol=1e-5, atol=1e-7)
 
 
@@ -121,8 +123,8 @@ def test_a_training_saved_with_factors_in_columns_goes_on(tmp_path, monkeypatch)
     """Version 1 of the files."""
     whole, expected = trained(1 << 17, monkeypatch, steps=12)
     first = gf.deep.VIFA(
-        whole.log_likelihood, {"w": np.zeros(D, np.float32)}, rank=2, prior_precision=PRECISION, n_samples=2,
-        batch_size=8, seed=3,
+        whole.log_likelihood, {"w": np.zeros(D, np.float32)}, rank=2, batch_size=8, seed=3,
+        **(THESIS | {"prior_precision": PRECISION, "n_samples": 2}),
     )  # fmt: skip
     data = X, Y, np.zeros(40, bool)
     first.fit(data, steps=5)

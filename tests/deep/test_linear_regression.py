@@ -6,6 +6,7 @@ import pytest
 from scipy.linalg import sqrtm
 
 import gaussfold as gf
+from gaussfold.deep.vifa import THESIS
 from tests.deep.problems import relative
 from tests.shared import ORACLES, needs_oracles
 
@@ -45,7 +46,11 @@ def test_two_dimensions():
     options = {"rank": 1, "prior_precision": 0.01, "n_samples": 10, "batch_size": 100, "init_std": 1.0, "average": 3.0}
     methods = [
         gf.deep.VIFA(
-            function, np.zeros(2, np.float32), samples="antithetic", learning_rate=rates, seed=trial, **options
+            function,
+            np.zeros(2, np.float32),
+            samples="antithetic",
+            seed=trial,
+            **(THESIS | options | {"learning_rate": rates}),
         )
         for trial in trials
     ]
@@ -79,11 +84,13 @@ def test_uci(name, thesis, rate):
         function,
         np.zeros(d + 1, np.float32),
         rank=3,
-        prior_precision=float(oracle["alpha"]),
         samples="antithetic",
-        learning_rate=cosine(steps, *rate),
-        init_std=1.0,
-        average=3.0,
+        batch_size=100,
+        **(
+            THESIS
+            | {"prior_precision": float(oracle["alpha"]), "learning_rate": cosine(steps, *rate)}
+            | {"init_std": 1.0, "average": 3.0}
+        ),
     )
     ours = method.fit((oracle["X"], oracle["y"]), steps=steps).belief.to_dense()
     found = (

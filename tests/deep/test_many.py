@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 
 import gaussfold as gf
+from gaussfold.deep import swag as swag_module
+from gaussfold.deep import vifa
 from tests.deep.problems import ALPHA, LINEAR, linear, start
 
 X, Y, _ = linear()
@@ -12,7 +14,12 @@ X, Y, _ = linear()
 
 def make(config, fold):
     return gf.deep.VIFA(
-        LINEAR, start(), rank=1, prior_precision=config["alpha"], learning_rate=config["rate"], seed=fold, batch_size=20
+        LINEAR,
+        start(),
+        rank=1,
+        seed=fold,
+        batch_size=20,
+        **(vifa.THESIS | {"prior_precision": config["alpha"], "learning_rate": config["rate"]}),
     )
 
 
@@ -48,7 +55,13 @@ def troubled(params, batch):
 def test_bad_steps_collect_nothing_and_a_failure_does_not_disturb_the_others():
     def swag():
         return gf.deep.SWAG(
-            troubled, start(), 2, ALPHA, batch_size=20, learning_rate=0.05, burn_in=7, every=2, max_bad_steps=4
+            troubled,
+            start(),
+            2,
+            ALPHA,
+            batch_size=20,
+            max_bad_steps=4,
+            **(swag_module.THESIS | {"learning_rate": 0.05, "burn_in": 7, "every": 2}),
         )
 
     good, one, rest = np.zeros(60, bool), np.arange(60) == 7, np.ones(60, bool)

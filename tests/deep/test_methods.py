@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import gaussfold as gf
-from gaussfold.deep import curvature, slang
+from gaussfold.deep import curvature, slang, vifa
+from gaussfold.deep.swag import THESIS
 from tests.deep.problems import ALPHA, LINEAR, NOISE, hidden, hidden_start, linear, relative, start
 
 X, Y, EXACT = linear()
@@ -25,7 +26,7 @@ def descent(steps, rate, burn_in=0, burn_in_rate=None):
 
 def swag(**options):
     settings = {"rank": 3, "prior_precision": ALPHA, "batch_size": 60, "learning_rate": 0.05}
-    return gf.deep.SWAG(LINEAR, start(), **(settings | options))
+    return gf.deep.SWAG(LINEAR, start(), **(THESIS | settings | options))
 
 
 def test_swag_is_its_equations():
@@ -51,7 +52,7 @@ def test_finite_windows_are_means_of_iterates():
 
 @pytest.mark.parametrize("method", ["recursive-em", "online-em", "gradient"])
 def test_factor_iterates_are_the_analysis_of_all_iterates(method):
-    settings = {"prior_precision": ALPHA, "batch_size": 20, "learning_rate": 0.3, "rank": 1}
+    settings = THESIS | {"prior_precision": ALPHA, "batch_size": 20, "learning_rate": 0.3, "rank": 1}
     found = gf.deep.FactorIterates(LINEAR, start(), method=method, **settings).fit(DATA, steps=700).belief
     taken = []
     collector = gf.deep.SWAG(LINEAR, start(), **(settings | {"rank": 2}))
@@ -65,7 +66,7 @@ def test_factor_iterates_are_the_analysis_of_all_iterates(method):
 
 def test_multiswag_is_a_mixture_from_several_starts():
     starts = [start(), {"w": np.ones(3, np.float32)}]
-    settings = {"rank": 3, "prior_precision": ALPHA, "batch_size": 60, "learning_rate": 0.05}
+    settings = THESIS | {"rank": 3, "prior_precision": ALPHA, "batch_size": 60, "learning_rate": 0.05}
     both = gf.deep.MultiSWAG(LINEAR, starts, seed=5, **settings).fit(DATA, steps=60)
     same = swag(seed=5).fit(DATA, steps=60)
     np.testing.assert_array_equal(both.parts[0].belief.mean, same.belief.mean)
@@ -81,10 +82,12 @@ def test_sgd_iterates_are_not_posterior_samples():
     labels = (inputs @ [3.0, -7.0] + np.sqrt(10.0) * rng.standard_normal(1000)).astype(np.float32)
     function = gf.deep.log_likelihood(lambda params, X: X @ params, gf.likelihoods.Gaussian(np.sqrt(10.0)))
     exact = np.linalg.inv(0.1 * inputs.T @ inputs + 0.01 * np.eye(2))
-    swag = gf.deep.SWAG(function, np.zeros(2, np.float32), rank=2, prior_precision=0.01, learning_rate=1.0, burn_in=500)
+    settings = THESIS | {"learning_rate": 1.0, "burn_in": 500, "batch_size": 100}
+    swag = gf.deep.SWAG(function, np.zeros(2, np.float32), rank=2, prior_precision=0.01, **settings)
     cov = swag.fit((inputs, labels), steps=1500).belief.to_dense().cov
-    vifa = gf.deep.VIFA(function, np.zeros(2, np.float32), rank=1, prior_precision=0.01, average=3.0)
-    better = vifa.fit((inputs, labels), steps=2000).belief.to_dense().cov
+    settings = vifa.THESIS | {"prior_precision": 0.01, "average": 3.0}
+    exact_in_time = gf.deep.VIFA(function, np.zeros(2, np.float32), rank=1, batch_size=100, **settings)
+    better = exact_in_time.fit((inputs, labels), steps=2000).belief.to_dense().cov
     assert relative(cov, exact) >= 0.5
     assert relative(better, exact) < 0.1
 

@@ -9,7 +9,7 @@ import gaussfold as gf
 from gaussfold.deep import objective
 from gaussfold.deep.steps import planned
 from gaussfold.deep.variational import VIFAProgram
-from gaussfold.deep.vifa import GROUPS
+from gaussfold.deep.vifa import GROUPS, RATES
 
 D, TOLERANCE = 6, 1e-6
 PRECISION = np.linspace(0.3, 2.0, D)
@@ -84,7 +84,7 @@ def test_likelihood_term(rank, shared):
     layout = gf.deep.layout_of(params)
     function = gf.deep.log_likelihood(network, gf.likelihoods.Gaussian(0.7))
     program = VIFAProgram(
-        function, layout, rank, 4, shared, "independent", planned("sgd", None, GROUPS, None).steps, False
+        function, layout, rank, 4, shared, "independent", planned("sgd", None, RATES, None).steps, False
     )
     count = 1 if shared else 4
     batches = jnp.asarray(rng.standard_normal((count, 5, 2))), jnp.asarray(rng.standard_normal((count, 5)))
@@ -111,7 +111,7 @@ def test_networks_one_after_the_other_are_the_same(samples, monkeypatch):
     params = {"v": np.zeros(2), "w": np.zeros((2, 2))}
     function = gf.deep.log_likelihood(network, gf.likelihoods.Gaussian(0.7))
     program = VIFAProgram(
-        function, gf.deep.layout_of(params), 2, 4, False, samples, planned("sgd", None, GROUPS, None).steps, False
+        function, gf.deep.layout_of(params), 2, 4, False, samples, planned("sgd", None, RATES, None).steps, False
     )
     rng = np.random.default_rng(2)
     count = 4 // program.pairs
@@ -131,7 +131,7 @@ def test_the_objective_is_the_negative_elbo_of_a_linear_model():
     v = variables(2)
     function = gf.deep.log_likelihood(lambda params, X: X @ params, gf.likelihoods.Gaussian(0.7))
     layout = gf.deep.layout_of(np.zeros(D))
-    program = VIFAProgram(function, layout, 2, 40_000, True, "qmc", planned("sgd", None, GROUPS, None).steps, False)
+    program = VIFAProgram(function, layout, 2, 40_000, True, "qmc", planned("sgd", None, RATES, None).steps, False)
     key = {"key": jax.random.key_data(jax.random.key(0))}
     batch = jnp.asarray(X)[None], jnp.asarray(y)[None]
     fit, _ = jax.jit(lambda v: program.likelihood_term(v, batch, program.draw(key, 0), 1.0))(v)

@@ -51,10 +51,13 @@ def test_trajectories(name, digits):
             rank=int(oracle["K"]),
             prior_precision=float(oracle["alpha"]),
             n_samples=L,
+            share_batch=False,
             optimizer="sgd",
             learning_rate=dict(zip(("mean", "factors", "log_psi"), oracle["lrs"].tolist(), strict=True)),
             max_grad_norm=float(oracle["max_grad_norm"]),
             init_std=1.0,
+            average=0.0,
+            temperature=1.0,
             init_factors=oracle["F0"],
         )
         data = jnp.asarray(oracle["X"], dtype), jnp.asarray(oracle["y"], dtype)

@@ -4,6 +4,8 @@ Needs JAX and optax, the extra ``gaussfold[jax]``; the names are imported on fir
 
 - ``vifa`` (its step in ``variational``, ``objective``, ``blocks``), ``slang`` (``curvature``), ``swag`` (``iterates``):
   methods that train in steps, children of ``method``; ``many`` fits several of them side by side.
+- What is not given follows from the tree (``scales``), the bound (``evidence``) and rows held out (``temperature``);
+  ``summary`` says how a training went.
 - ``training`` is their one compiled loop, ``batches`` and ``draws`` what it is fed with, ``steps`` the optimiser,
   ``state`` a training that was saved.
 - ``lrvga`` (a step in ``extragradient``, ``fisher``) learns in one pass without a learning rate.
@@ -29,12 +31,14 @@ _HOMES = {
     "LogUniform": "gaussfold.deep.search",
     "MultiPosterior": "gaussfold.deep.posterior",
     "MultiSWAG": "gaussfold.deep.swag",
+    "NotSettledWarning": "gaussfold.deep.summary",
     "Posterior": "gaussfold.deep.posterior",
     "Prediction": "gaussfold.deep.prediction",
     "SLANG": "gaussfold.deep.slang",
     "SWAG": "gaussfold.deep.swag",
     "Search": "gaussfold.deep.search",
     "Softmax": "gaussfold.likelihoods",
+    "Summary": "gaussfold.deep.summary",
     "TrainingError": "gaussfold.deep.training",
     "VIFA": "gaussfold.deep.vifa",
     "fit_many": "gaussfold.deep.many",
@@ -59,10 +63,12 @@ __all__ = [
     "LogUniform",
     "MultiPosterior",
     "MultiSWAG",
+    "NotSettledWarning",
     "Posterior",
     "Prediction",
     "Search",
     "Softmax",
+    "Summary",
     "TrainingError",
     "fit_many",
     "fit_together",
@@ -83,6 +89,7 @@ if TYPE_CHECKING:
     from gaussfold.deep.prediction import Prediction
     from gaussfold.deep.search import Choice, LogUniform, Search, random_search
     from gaussfold.deep.slang import SLANG
+    from gaussfold.deep.summary import NotSettledWarning, Summary
     from gaussfold.deep.swag import SWAG, FactorIterates, MultiSWAG
     from gaussfold.deep.training import TrainingError
     from gaussfold.deep.trees import Layout, layout_of

@@ -4,8 +4,8 @@ For a leaf of n entries the bound is largest, in closed form, at
 
     α = (n + ν) / (E‖θ - m‖² + ν s²),
 
-s the leaf's scale as the tree gives it, with a Gamma prior of α that is worth ν entries of that scale. Without it a leaf
-whose data say little yet would be drawn to zero, and stay there.
+s the leaf's scale as the tree gives it, with a Gamma prior of α that is worth ν entries of that scale. Without it a
+leaf whose data say little yet would be drawn to zero, and stay there.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from gaussfold.deep.trees import Layout
 from gaussfold.deep.types import Hyper, Variables
 from gaussfold.types import Array
 
-LEARNED = "evidence"
-FIXED = "fan-in"
-NAMES = (LEARNED, FIXED)
+NAMES = {"evidence": True, "fan-in": False}
+"""Whether a prior of this name is learned; both start from the tree's scales."""
 WORTH = 10.0
 """ν."""
 EVERY = 8
@@ -33,7 +32,8 @@ NOISE = "['log_std']"
 def first(layout: Layout, scale: Array) -> Array:
     """1/s² for each leaf, and 1 for a noise level."""
     return np.array(
-        [1.0 if leaf.name == NOISE else s**-2 for leaf, s in zip(layout.leaves, scale, strict=True)], layout.dtype
+        [1.0 if leaf.name.endswith(NOISE) else s**-2 for leaf, s in zip(layout.leaves, scale, strict=True)],
+        layout.dtype,
     )
 
 
@@ -41,7 +41,7 @@ def told(layout: Layout, scale: Array) -> Hyper:
     """What :func:`renewed` needs to know: ν s² of each leaf, and which leaves have a precision to learn."""
     return {
         "pull": jnp.asarray(WORTH * scale**2, layout.dtype),
-        "learned": jnp.asarray([leaf.name != NOISE for leaf in layout.leaves]),
+        "learned": jnp.asarray([not leaf.name.endswith(NOISE) for leaf in layout.leaves]),
     }
 
 

@@ -20,7 +20,6 @@ from gaussfold.beliefs.lowrank.options import check_rank
 from gaussfold.checks import between, positive, whole
 from gaussfold.deep import steps
 from gaussfold.deep.batches import total
-from gaussfold.deep.evidence import LEARNED
 from gaussfold.deep.method import Method
 from gaussfold.deep.options import Training
 from gaussfold.deep.training import Course, Taken, kept
@@ -158,7 +157,7 @@ class SGDIterates(Method):
     ) -> None:
         options = Training(prior_precision, prior_mean, batch_size, max_bad_steps, seed, temperature)
         super().__init__(log_likelihood, params, options)
-        if self.prior == LEARNED:
+        if self.learns_prior:
             msg = "prior_precision='evidence': iterates have no spread of their own to learn it from; give 'fan-in'"
             raise ValueError(msg)
         if check_rank(rank, self.layout.dim, fewest=0) < self.least_rank:
@@ -222,8 +221,8 @@ class SGDIterates(Method):
         shares = [name for name, value in given.items() if isinstance(value, float)]
         if going_on and shares and self._total and self._total != course.total:
             msg = (
-                f"steps={course.total}: the training was begun for {self._total}, and {' and '.join(shares)} are shares "
-                "of those; give the same length (and stop= to leave off earlier), or burn_in and every in steps"
+                f"steps={course.total}: the training was begun for {self._total}, and {' and '.join(shares)} are "
+                "shares of those; give the same length (and stop= to leave off earlier), or burn_in and every in steps"
             )
             raise ValueError(msg)
         self._total = course.total

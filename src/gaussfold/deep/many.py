@@ -75,8 +75,9 @@ def fit_many(
     first = methods[0]
     course = first.course(rows, epochs, steps, len(methods))
     first.check_function(arrays[0], course.size)
-    for each in data:
-        first.check_labels(each)
+    for method, each in zip(methods, data, strict=True):
+        method.check_labels(each)
+        method.check_course(course, False)
     hypers = _stack([method.hyper(rows, course.size) for method in methods])
     given = Given(hypers, _stack(arrays), first.max_bad_steps)
     _train(methods, program, given, course, progress)

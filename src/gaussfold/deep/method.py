@@ -18,7 +18,7 @@ from gaussfold.deep.likelihoods import LogLikelihood, function, likelihood_in
 from gaussfold.deep.options import Training, described, spread
 from gaussfold.deep.posterior import Belief, Posterior
 from gaussfold.deep.state import TrainingState, filled, named_arrays
-from gaussfold.deep.summary import FEWEST, NotSettledWarning, Summary, last_tenth
+from gaussfold.deep.summary import NotSettledWarning, Summary, last_tenth
 from gaussfold.deep.training import Course, Given, Program, State, TrainingError
 from gaussfold.deep.trees import Layout, layout_of
 from gaussfold.deep.types import Arrays, Batch, Document, Hyper, Inner, LogLikelihoodFunction, Tree
@@ -62,6 +62,7 @@ class Method(ABC):
             self.prior_precision = spread("prior_precision", given, self.layout, above_zero=True)
         else:
             self.prior_precision = scales.spread(self.layout, evidence.first(self.layout, self.scales))
+        self.learns_prior = self.prior is not None and evidence.NAMES[self.prior]
         self.prior_mean = spread("prior_mean", options.prior_mean, self.layout)
         self.temperature = options.temperature
         if isinstance(self.temperature, str):
@@ -243,7 +244,7 @@ class Method(ABC):
 
     def _warn_unless_settled(self) -> None:
         _, fall, settled = last_tenth(self.losses)
-        if not settled and self.steps >= FEWEST:
+        if not settled and np.isfinite(fall):
             msg = (
                 f"fit: after {self.steps} steps the objective still falls, by {100.0 * fall:.2g} % in the last tenth; "
                 "give more epochs, or go on with fit(..., resume=True)"

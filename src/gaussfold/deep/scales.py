@@ -1,8 +1,8 @@
 """What the tree itself says of its leaves: how large their entries are, before any data have been seen.
 
 A network's first weights already follow its fan-in, whichever axis of a leaf holds the inputs, so the scale of a matrix
-is the root mean square of its entries. One of equal entries says nothing and gets 1/√fan-in, the first axes being inputs;
-a vector, such as a bias, gets the usual scale of the others.
+is the root mean square of its entries. One of equal entries says nothing and gets 1/√fan-in, the first axes being
+inputs; a vector, such as a bias, gets the usual scale of the others.
 """
 
 from __future__ import annotations

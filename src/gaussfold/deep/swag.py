@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar, TypedDict, Unpack
+from typing import ClassVar, Self, TypedDict, Unpack
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from gaussfold.deep.trees import Layout
 from gaussfold.deep.types import Arrays, Batch, Document, LogLikelihoodFunction, Rates, Spread, Tree
 from gaussfold.estimators.factor_analysis import StreamingFactorAnalysis
 from gaussfold.types import Array
+
+SHORT = 30.0
+"""Epochs that are enough where the start is a trained network."""
 
 
 class DescentOptions(TypedDict, total=False):
@@ -97,6 +100,16 @@ class Deviations:
         return {"swa": self._mean, "spread": self._spread, "deviations": self._deviations}
 
 
+THESIS: DescentOptions = {
+    "optimizer": "sgd",
+    "learning_rate": 1e-2,
+    "burn_in": 0,
+    "every": 1,
+    "temperature": 1.0,
+}
+"""Plain descent whose every iterate counts, as in factor-analysis chapter 4; its prior has precision 1."""
+
+
 class SWAG(SGDIterates):
     """The Gaussian of stochastic weight averaging: N(θ_SWA, D̂D̂'/(2(K-1)) + Σ_diag/2), factor-analysis (3.1)-(3.5).
 
@@ -125,6 +138,20 @@ class SWAG(SGDIterates):
     """
 
     kind: ClassVar[str] = "SWAG"
+
+    @classmethod
+    def from_trained(
+        cls,
+        log_likelihood: LogLikelihoodFunction,
+        params: Tree,
+        rank: int = 10,
+        prior_precision: Spread = "fan-in",
+        **options: Unpack[SeededOptions],
+    ) -> Self:
+        """A Gaussian around a network that is trained already: collected from the first step, in 30 epochs."""
+        self = cls(log_likelihood, params, rank, prior_precision, **({"burn_in": 0} | options))
+        self.usual_epochs = SHORT
+        return self
 
     least_rank: ClassVar[int] = 2
     why_least_rank: ClassVar[str] = "SWAG divides by rank - 1"

@@ -13,7 +13,7 @@ from gaussfold.beliefs.factor import FactorGaussian
 from gaussfold.beliefs.lowrank.options import check_rank
 from gaussfold.checks import not_negative, positive, whole
 from gaussfold.deep.draws import check as check_draws
-from gaussfold.deep.evidence import LEARNED, first, told
+from gaussfold.deep.evidence import first, told
 from gaussfold.deep.method import Method
 from gaussfold.deep.options import Training
 from gaussfold.deep.scales import spread
@@ -24,6 +24,7 @@ from gaussfold.types import ArrayLike
 
 RATES = {"mean": 1e-2, "factors": 1e-3, "log_psi": 5e-2}
 """Usual rates of Adam: factors at a tenth of the mean's, or their noise drowns what they find; log ψ has no units."""
+GROUPS = tuple(RATES)
 START = 0.1
 """Standard deviations to start from, in units of a leaf's scale."""
 GENTLE = 0.3
@@ -50,6 +51,18 @@ class VIFAOptions(TypedDict, total=False):
     temperature: float | str
     max_bad_steps: int
     seed: int
+
+
+THESIS: VIFAOptions = {
+    "prior_precision": 1.0,
+    "n_samples": 10,
+    "share_batch": False,
+    "learning_rate": 1e-2,
+    "init_std": 0.1,
+    "average": 0.0,
+    "temperature": 1.0,
+}
+"""Settings of factor-analysis, Algorithm 3, with one rate for all groups."""
 
 
 class VIFA(Method):
@@ -185,7 +198,7 @@ class VIFA(Method):
             self.samples,
             self._plan.steps,
             self.average > 0.0,
-            self.prior == LEARNED,
+            self.learns_prior,
         )
 
     def hyper(self, rows: int, size: int) -> Hyper:
@@ -196,7 +209,7 @@ class VIFA(Method):
             "rates": {name: number(rate) for name, rate in self._plan.rates.items()},
             "max_norm": number(self._plan.limit),
             "average": number(self.average),
-            "evidence": told(self.layout, self.scales) if self.prior == LEARNED else {},
+            "evidence": told(self.layout, self.scales) if self.learns_prior else {},
         }
 
     def initial(self) -> Inner:
@@ -212,7 +225,7 @@ class VIFA(Method):
         inner = {"variables": variables, "optimizer": self._plan.steps.init(variables)}
         if self.average > 0.0:
             inner["average"] = variables
-        if self.prior == LEARNED:
+        if self.learns_prior:
             inner["prior"] = jnp.asarray(first(self.layout, self.scales))
         return inner
 
@@ -224,14 +237,15 @@ class VIFA(Method):
 
         ``fit`` takes 30 epochs then, unless told otherwise; everything else is as usual.
         """
-        gentle: VIFAOptions = {"learning_rate": RATES | {"mean": GENTLE * RATES["mean"]}}
-        self = cls(log_likelihood, params, rank, **(gentle | options if "optimizer" not in options else options))
+        self = cls(log_likelihood, params, rank, **options)
+        if options.get("learning_rate") is None:
+            self._plan.rates["mean"] *= GENTLE
         self.usual_epochs = SHORT
         return self
 
     def precision_learned(self) -> jax.Array:
         """The prior's precision as it stands."""
-        if self.prior != LEARNED:
+        if not self.learns_prior:
             return self.prior_precision
         return spread(self.layout, self.variables["prior"])
 
