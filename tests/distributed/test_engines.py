@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 import gaussfold as gf
 from gaussfold.cli.commands import train_many
 from gaussfold.distributed import ShardError
+from gaussfold.distributed.fitting import engine_of
 from gaussfold.distributed.processes import Processes
 from tests.cli.helpers import ENVIRONMENT, clicks, last_json
 from tests.cli.helpers import run as run_here
@@ -84,6 +86,92 @@ def test_dask_gives_the_same_bits(data):
         Client(cluster, set_as_default=False) as client,
     ):
         assert bits_of(learn(data, OnDask(client), model("auto"))[0]) == expected
+
+
+@pytest.mark.slow
+def test_spark_gives_the_same_bits_and_tries_again(data, tmp_path, monkeypatch):
+    pyspark = pytest.importorskip("pyspark", reason="gaussfold[spark] is not installed")
+    if shutil.which("java") is None:
+        pytest.skip("Spark needs Java")
+    from gaussfold.distributed.on_spark import OnSpark
+
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'src'}{os.pathsep}{ROOT}")
+    expected = bits_of(learn(data, Here(0), model("auto"))[0])
+    session = (
+        pyspark.sql.SparkSession.builder.master("local[2, 3]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .getOrCreate()
+    )
+    try:
+        assert bits_of(learn(data, OnSpark(session), model("auto"))[0]) == expected
+        mark = tmp_path / "failed once"
+        engine = OnSpark(session)
+        tripped = Tripped(engine, str(mark))
+        assert bits_of(learn(data, tripped, model("auto"))[0]) == expected
+        assert mark.exists()
+    finally:
+        session.stop()
+
+
+class Tripped:
+    """The first worker that opens a certain task fails; Spark tries it again."""
+
+    def __init__(self, engine, mark):
+        self._engine, self._mark = engine, mark
+
+    def run(self, base, tasks, stop):
+        if tasks[0].shard.round == 3:
+            tasks = [_Once(tasks[0], self._mark), *tasks[1:]]
+        return self._engine.run(base, tasks, stop)
+
+
+class _Once:
+    """A task that cannot be opened the first time."""
+
+    def __init__(self, task, mark):
+        self.shard, self._task, self._mark = task.shard, task, mark
+
+    def __reduce__(self):
+        return _open_once, (self._task, self._mark)
+
+
+def _open_once(task, mark):
+    if not Path(mark).exists():
+        Path(mark).touch()
+        msg = "the first time"
+        raise OSError(msg)
+    return task
+
+
+@pytest.mark.slow
+def test_ray_gives_the_same_bits_and_tries_again(data, tmp_path):
+    ray = pytest.importorskip("ray", reason="gaussfold[ray] is not installed")
+    from gaussfold.distributed.on_ray import OnRay
+
+    with pytest.raises(ValueError, match=r"ray\.init"):
+        OnRay()
+    expected = bits_of(learn(data, Here(0), model("auto"))[0])
+    places = os.pathsep.join(map(str, (ROOT / "src", ROOT)))
+    ray.init(
+        num_cpus=2, include_dashboard=False, configure_logging=False, log_to_driver=False,
+        runtime_env={"env_vars": {"PYTHONPATH": places}},
+    )  # fmt: skip
+    try:
+        mark = tmp_path / "failed once"
+        assert bits_of(learn(data, Tripped(OnRay(), str(mark)), model("auto"))[0]) == expected
+        assert mark.exists()
+    finally:
+        ray.shutdown()
+
+
+def test_clients_are_told_by_their_type():
+    with pytest.raises(ValueError, match="client: a str; a Dask Client, a SparkSession or the module ray is needed"):
+        engine_of("tcp://127.0.0.1:8786")
+    engine = Here(0)
+    assert engine_of(engine) is engine
 
 
 def test_a_shard_that_kills_its_worker_ends_the_run_with_its_name(data, tmp_path):

@@ -129,7 +129,9 @@ class StreamModel:
 
     def component_scores(self, chunk: Chunk) -> Array:
         """Log predictive probability of every label under every prior, NaN where there is none; (n, K)."""
-        return self._likelihood.log_predictive(chunk.label[:, None], self.belief.marginals(rows_of(chunk)))
+        program = recipe_of(self._likelihood, self.setting.rule, "posterior").program
+        assert program is not None  # the command line's likelihoods are all compiled
+        return self.belief.scores(rows_of(chunk), chunk.label, program)
 
     def shard(self, belief: DiagonalBelief) -> Self:
         """The same model with another belief, and nothing counted yet: see `gaussfold.distributed`."""

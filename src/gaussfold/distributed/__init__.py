@@ -5,7 +5,7 @@
 - ``rounds``: the driver: hand out a round, add up, go on
 - ``arrays``: the same for rows in memory, dense beliefs included
 - ``fitting``: an estimator from files
-- ``processes``, ``on_dask``: who runs the shards; each knows nothing of what it runs
+- ``processes``, ``on_dask``, ``on_spark``, ``on_ray``: who runs the shards; each knows nothing of what it runs
 
 The first rows are learned in order. After that every round is half as long as all before it, and its shards begin with
 one belief, tempered (``beliefs.diagonal.exchange``), learn apart and are added up. What is added are whole numbers, so

@@ -128,14 +128,18 @@ def learn_part(part: Part) -> Delta:
         )
         found: Delta = shard.delta(base)
         if isinstance(base, DiagonalMixture) and part.shards > 1:
-            found = shard.delta(base).with_evidence(_evidence(part.base, part.likelihood, part.data))
+            found = shard.delta(base).with_evidence(_evidence(part))
     return found
 
 
-def _evidence(base: DiagonalMixture, likelihood: ScalarLikelihood, data: Observations) -> Array:
+def _evidence(part: Part) -> Array:
     """What each component has predicted by all that was known when the round began."""
-    learned = data.part(data.learned)
-    scores = likelihood.log_predictive(learned.y[:, None], base.marginals(learned.X))
+    learned = part.data.part(part.data.learned)
+    program = recipe_of(part.likelihood, part.rule, part.at).program
+    if program is None:
+        scores = part.likelihood.log_predictive(learned.y[:, None], part.base.marginals(learned.X))
+    else:
+        scores = part.base.scores(learned.X, learned.y, program)
     return np.asarray(learned.weight @ scores)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +27,7 @@ from gaussfold.distributed.rounds import Engine, learn_rounds
 from gaussfold.engine.arrays.progressive_loss import LEARNED, LOSS, WEIGHT, add_losses
 from gaussfold.estimators import StreamingClassifier, StreamingRegressor
 from gaussfold.estimators.priors import RULES
-from gaussfold.folding import fold
+from gaussfold.folding import fold, recipe_of
 from gaussfold.rows import Rows
 from gaussfold.rules.base import StreamRule
 from gaussfold.trace import Trace
@@ -59,7 +60,9 @@ class FoldLearner:
 
     def component_scores(self, chunk: Chunk) -> Array:
         """Log predictive probability of every label under every component."""
-        return self.likelihood.log_predictive(chunk.label[:, None], self.belief.marginals(_rows(chunk)))
+        program = recipe_of(self.likelihood, self.rule, "posterior").program
+        assert program is not None  # both likelihoods are compiled
+        return self.belief.scores(_rows(chunk), chunk.label, program)
 
     def add(self, chunk: Chunk, trace: Trace, start: int, stop: int) -> None:
         """Count rows in the progressive loss."""
@@ -109,7 +112,8 @@ def fit(
     label
         Column of the label.
     client
-        A Dask ``Client``; None: processes of this machine.
+        Who runs the workers: a Dask ``Client``, a ``SparkSession``, the module ``ray`` (connected by ``ray.init()``),
+        or any `gaussfold.distributed.Engine`; None: processes of this machine.
     workers
         How many processes, without a client; None: one a core.
     skip_bad
@@ -227,11 +231,42 @@ def _rows(chunk: Chunk) -> Rows:
 @contextlib.contextmanager
 def _engine(client: Any, workers: int | None) -> Iterator[Engine]:
     if client is not None:
-        from gaussfold.distributed.on_dask import OnDask
-
-        yield OnDask(client)
+        yield engine_of(client)
         return
     from gaussfold.distributed.processes import Processes
 
     with Processes(workers if workers is not None else os.cpu_count() or 1) as engine:
         yield engine
+
+
+def engine_of(client: Any) -> Engine:
+    """Who runs shards for a client of Dask, Spark or Ray, told by where its type or the module comes from."""
+    home = (client.__name__ if isinstance(client, ModuleType) else type(client).__module__).split(".")[0]
+    known = ENGINES.get(home)
+    if known is not None:
+        return known(client)
+    if isinstance(client, Engine):
+        return client
+    msg = f"client: a {type(client).__name__}; a Dask Client, a SparkSession or the module ray is needed"
+    raise ValueError(msg)
+
+
+def _dask(client: Any) -> Engine:
+    from gaussfold.distributed.on_dask import OnDask
+
+    return OnDask(client)
+
+
+def _spark(client: Any) -> Engine:
+    from gaussfold.distributed.on_spark import OnSpark
+
+    return OnSpark(client)
+
+
+def _ray(_client: Any) -> Engine:
+    from gaussfold.distributed.on_ray import OnRay
+
+    return OnRay()
+
+
+ENGINES: dict[str, Callable[[Any], Engine]] = {"distributed": _dask, "pyspark": _spark, "ray": _ray}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
 from gaussfold.distributed.rounds import ShardError, StoppedError
-from gaussfold.distributed.work import Base, Learned, Task, learn_shard, open_base
+from gaussfold.distributed.work import Base, Learned, Task, learn_bytes
 
 ATTEMPTS = 5
 """So often a shard may fail before the run ends."""
@@ -58,7 +58,7 @@ class OnDask:
         for task in tasks:
             name = f"gaussfold-round-{task.shard.round}-shard-{task.shard.index}-{base.key}"
             future = self._client.submit(
-                learn_task, held, base.key, pickle.dumps(task), key=name, retries=ATTEMPTS - 1, pure=False
+                learn_bytes, held, base.key, pickle.dumps(task), key=name, retries=ATTEMPTS - 1, pure=False
             )
             futures[future] = task
         coming = cluster.as_completed(list(futures), loop=self._client.loop)
@@ -83,11 +83,3 @@ class OnDask:
             msg = f"{task.shard}: its worker failed {ATTEMPTS} times ({why}); is there enough memory, and the library?"
             raise ShardError(msg) from error
         return learned
-
-
-def learn_task(raw: bytes, key: str, task: bytes) -> Learned:
-    """On a worker: one shard."""
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):
-        return learn_shard(open_base(lambda: raw, key), pickle.loads(task))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from gaussfold.beliefs.diagonal.delta import CellDelta
 from gaussfold.data.messages import BrokenInputError, DataError
@@ -21,6 +21,7 @@ class StoppedError(RuntimeError):
     """Somebody asked to stop; the belief is that of the last round."""
 
 
+@runtime_checkable
 class Engine(Protocol):
     """Who runs shards."""
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 import gaussfold
 from gaussfold.beliefs.diagonal.base import DiagonalBelief
@@ -155,6 +156,12 @@ def learn_shard(base: Learner, task: Task) -> Learned:
             return Learned(task.shard.index, refused=f"{error}")
     learned.seconds = time.process_time() - began
     return learned
+
+
+def learn_bytes(raw: bytes, key: str, task: bytes) -> Learned:
+    """On a worker of some engine: a shard that came as bytes, which no engine looks into."""
+    with threadpool_limits(1):  # with more threads matrices are multiplied in another order
+        return learn_shard(open_base(lambda: raw, key), pickle.loads(task))
 
 
 class _Attempt:

@@ -275,6 +275,10 @@ class DiagonalBelief(ABC):
         """
         return exchange.delta(self._state, base.parts())
 
+    def scores(self, X: ArrayLike, y: Array, program: Program) -> Array:
+        """Log predictive probability of every label under every component, (n, K); NaN where there is none."""
+        return passes.scores(self._state, sparse_rows(X, self._state.dim), y, program)
+
     def apply(self, delta: CellDelta) -> None:
         """Multiply in what was learned elsewhere, whole or not at all; in place."""
         exchange.apply(self._state, delta)

@@ -60,6 +60,14 @@ def look_at(state: State, rows: Rows) -> Moments:
     return Moments(mean, variance)
 
 
+def scores(state: State, rows: Rows, y: Array, program: Program) -> Array:
+    """Log predictive probability of every label under every component, nothing learned."""
+    mean, variance = look_at(state, rows)
+    found = np.empty_like(mean)
+    score_rows(program, y, mean, variance, found)
+    return found
+
+
 class Sparse(NamedTuple):
     """Checked rows, their labels and weights."""
 
