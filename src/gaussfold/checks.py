@@ -239,7 +239,8 @@ def same_dim(name: str, dim: int, ours: int) -> None:
 def columns(name: str, rows: Shaped, dim: int) -> None:
     """A matrix of ``dim`` columns, dense or sparse."""
     if len(rows.shape) != 2 or rows.shape[1] != dim:
-        msg = f"{name}: shape {rows.shape}; (n, {dim}) is needed, one column per parameter of the belief"
+        hint = "; labels come after rows, and a single row is X[None, :]" if len(rows.shape) == 1 else ""
+        msg = f"{name}: shape {rows.shape}; (n, {dim}) is needed, one column per parameter of the belief{hint}"
         raise ValueError(msg)
 
 

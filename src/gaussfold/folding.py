@@ -211,7 +211,7 @@ def check_belief(belief: object, likelihood: object = None) -> None:
             raise ValueError(msg)
         msg = (
             f"belief: data cannot be folded into a {type(belief).__name__}; use LowRankGaussian (low rank in the "
-            "precision), DenseGaussian, DiagonalGaussian or DiagonalMixture"
+            "precision), DenseGaussian, DiagonalGaussian or DiagonalMixture, as in fold(belief, likelihood, X, y)"
         )
         raise ValueError(msg)
 

@@ -231,7 +231,10 @@ def per_feature(name: str, value: ArrayLike, n_features: int) -> Array:
     except (ValueError, TypeError):
         array = None
     if array is None:
-        msg = f"{name}={value!r}: a number, or one per feature, is needed; give {name}=1.0, or {n_features} of them"
+        auto = "'auto', or " if name == "prior_std" else ""
+        msg = (
+            f"{name}={value!r}: a number, or one per feature, is needed; give {auto}{name}=1.0, or {n_features} of them"
+        )
         raise ValueError(msg)
     if array.ndim > 1 or (array.ndim == 1 and len(array) != n_features):
         msg = f"{name} has shape {array.shape}; it must be one number or one per feature: shape ({n_features},)"
