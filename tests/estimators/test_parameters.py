@@ -53,7 +53,11 @@ OWN = [
     (StreamingRegressor, {"noise_std": 0.0}, "noise_std=0.0: a finite number > 0 is needed"),
     (StreamingRegressor, {"noise_std": "guess"}, "noise_std='guess': allowed are 'learn', or a number > 0"),
     (StreamingRegressor, {"df": -1.0, "noise_std": 1.0}, "df=-1.0: a finite number > 0 is needed"),
-    (StreamingRegressor, {"df": 4.0, "noise_std": "learn"}, "df=4.0 needs a known scale"),
+    (
+        StreamingRegressor,
+        {"df": 4.0, "covariance": "diagonal"},
+        "df=4.0 with noise_std=.learn. needs covariance=.full.",
+    ),
     (StreamingRegressor, {"noise_guess": 0.0}, "noise_guess=0.0: a finite number > 0 is needed"),
     (StreamingRegressor, {"noise_guess_worth": 0.0}, "noise_guess_worth=0.0: a finite number > 0 is needed"),
     (StreamingPoissonRegressor, {"dispersion": 0.0}, "dispersion=0.0: a finite number > 0 is needed"),

@@ -98,12 +98,7 @@ class Visits:
             stalled = min(moves) <= STILL and min(moves[-PATIENCE:]) > min(moves)
             if moves[-1] <= within or stalled:
                 return belief, sites
-        msg = (
-            f"fit has not settled: after {MOST_VISITS} visits of all rows the posterior still moves by "
-            f"{moves[-1]:.1e} standard deviations; it is a posterior of one pass and more, or give refine=0 for one "
-            "pass"
-        )
-        warnings.warn(msg, ConvergenceWarning, stacklevel=2)
+        warn_unsettled(moves[-1])
         return belief, sites
 
 
@@ -210,6 +205,15 @@ class WidthSearch:
         return replace(
             self.visits, design=Block(self.design.array[~out]), target=self.visits.target[~out], options=options
         )
+
+
+def warn_unsettled(move: float) -> None:
+    """Say by how much of a standard deviation a weight still moves."""
+    msg = (
+        f"fit has not settled: after {MOST_VISITS} visits of all rows the posterior still moves by {move:.1e} standard "
+        "deviations; it is a posterior of one pass and more, or give refine=0 for one pass"
+    )
+    warnings.warn(msg, ConvergenceWarning, stacklevel=3)
 
 
 def summit(score: Callable[[int], float], farthest: int) -> int:

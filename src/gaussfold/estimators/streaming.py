@@ -18,7 +18,7 @@ from gaussfold.estimators.learning import Learner
 from gaussfold.estimators.noise import NoiseBelief
 from gaussfold.estimators.noise_bank import NoiseBank
 from gaussfold.estimators.parameters import RandomState
-from gaussfold.estimators.priors import AUTO
+from gaussfold.estimators.priors import AUTO, AnyBelief
 from gaussfold.metrics import Diagnosis, diagnose
 from gaussfold.protocols import Likelihood
 from gaussfold.rows import AnyRows
@@ -51,6 +51,14 @@ class StreamingEstimator(Learner):
     def _unknown_noise(self) -> NoiseBelief | None:
         """What is believed of the noise level before any data, if it is to be learned."""
         return None
+
+    def _judged(self, belief: AnyBelief, prior: AnyBelief) -> tuple[AnyBelief, AnyBelief, Likelihood]:
+        """What `diagnose` compares: a belief, its prior and the likelihood, in the same units."""
+        return belief, prior, self._likelihood
+
+    def _check_refine(self, visits: int) -> None:
+        """Refuse to visit rows again where that is not defined."""
+        self._settings.check_refine(visits)
 
     def _known_noise(self) -> float | None:
         """The noise's standard deviation, where it is learned."""
@@ -85,10 +93,10 @@ class StreamingEstimator(Learner):
             the same ``random_state``, and for None), then for ``covariance="full"`` visits of all rows until
             no weight moves by more than 1e-8 of its standard deviation: the batch optimum, prior included, where the
             order of the rows no longer matters. A ConvergenceWarning says if it does not settle. A likelihood that is
-            not log-concave (``df=``) has no one optimum: its rows are seen once. With forgetting or drift they keep
-            their order and are seen once. 0: one pass in the given order, as `partial_fit`. A number: afterwards
-            revisit every row so many times, exchanging its part in the posterior for a better one. Not with forgetting
-            or drift.
+            not log-concave (``df=`` with a ``noise_std``) has no one optimum: its rows are seen once. With forgetting
+            or drift they keep their order and are seen once. 0: one pass in the given order, as `partial_fit`. A
+            number: afterwards revisit every row so many times, exchanging its part in the posterior for a better one.
+            Not with forgetting or drift.
 
         Returns
         -------
@@ -115,7 +123,7 @@ class StreamingEstimator(Learner):
             if settle:
                 self._learn_all(X, targets, weight)
             else:
-                self._settings.check_refine(visits)
+                self._check_refine(visits)
                 self._learn(X, targets, weight, visits)
         return self
 
@@ -206,7 +214,7 @@ class StreamingEstimator(Learner):
         kept = None if weight is None else weight[learned]
         count, source = checks.whole("n_samples", n_samples), self._generator(rng)
         found = [
-            diagnose(belief, prior, self._likelihood, design, target[learned], n_samples=count, rng=source,
+            diagnose(*self._judged(belief, prior), design, target[learned], n_samples=count, rng=source,
                      sample_weight=kept, noise_std=self._known_noise())
             for belief, prior, target in zip(self._beliefs, self._priors(), targets, strict=True)
         ]  # fmt: skip
