@@ -14,7 +14,9 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from gaussfold import schema
+from gaussfold.estimators.folded import Call
 from gaussfold.folding import FoldResult
+from gaussfold.rows import dense_rows
 from gaussfold.trace import Trace
 from gaussfold.types import Array
 
@@ -56,6 +58,12 @@ class Early(NamedTuple):
             tuple(each.site_precision.copy() for each in results), tuple(each.site_shift.copy() for each in results),
         )  # fmt: skip
         return type(self)((*self.pieces, kept))
+
+    def with_piece(self, piece: Call, weight: Array, results: Sequence[FoldResult]) -> Self:
+        """Those rows of a piece that were learned, of these weights."""
+        rows = piece.learned
+        sites = [Trace(*(column[rows] for column in each)) for each in results]
+        return self.add(dense_rows(piece.X)[rows], weight, [target[rows] for target in piece.targets], sites)
 
     def whole(self) -> Kept:
         """In one piece; there is at least one."""

@@ -8,8 +8,11 @@ import numpy as np
 
 from gaussfold.beliefs.bank.belief import Bank
 from gaussfold.beliefs.dense.belief import DenseGaussian
+from gaussfold.dynamics import Dynamics, RandomWalk
 from gaussfold.estimators.coordinates import Coordinates, members, with_members
+from gaussfold.estimators.pace import OwnPace
 from gaussfold.estimators.priors import AnyBelief
+from gaussfold.types import Array
 
 
 def moved(new: DenseGaussian, old: DenseGaussian) -> float:
@@ -39,6 +42,16 @@ def groups(beliefs: Sequence[AnyBelief]) -> list[tuple[int, ...]]:
         else:
             found += [tuple(range(first, first + count))] * count
     return found
+
+
+def steps(beliefs: Sequence[AnyBelief], own: Dynamics | OwnPace | None) -> list[Array | float]:
+    """What a tick adds to the variances of each Gaussian; ``own`` are the dynamics of beliefs that are no banks."""
+    moves: list[Dynamics | None] = []
+    for belief in beliefs:
+        alone: list[Dynamics | None] = [None if isinstance(own, OwnPace) else own]
+        moves += belief.dynamics if isinstance(belief, Bank) else alone * len(members(belief))
+    dim = dense(beliefs)[0].dim
+    return [move.variance(dim) if isinstance(move, RandomWalk) else 0.0 for move in moves]
 
 
 def unlearned(beliefs: Sequence[AnyBelief], coordinates: Coordinates) -> list[AnyBelief]:

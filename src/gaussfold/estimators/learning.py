@@ -6,7 +6,6 @@ calls, the same rows meet the same coordinates.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,10 +13,10 @@ import numpy as np
 from gaussfold import rules
 from gaussfold.beliefs.bank.belief import Bank
 from gaussfold.beliefs.dense.exchange import Independent
-from gaussfold.dynamics import Dynamics, Forgetting, RandomWalk
+from gaussfold.dynamics import Dynamics, Forgetting
 from gaussfold.engine.families import is_log_concave
 from gaussfold.estimators import classes, early, gaussians, settings, settling
-from gaussfold.estimators.coordinates import Coordinates, Ways, members
+from gaussfold.estimators.coordinates import Coordinates, Ways
 from gaussfold.estimators.early import Early
 from gaussfold.estimators.folded import Call, Folded, FoldOptions, check_finite, joined
 from gaussfold.estimators.noise import NoiseBelief
@@ -32,7 +31,7 @@ from gaussfold.lookback import Lookback
 from gaussfold.protocols import Likelihood
 from gaussfold.rows import AnyRows, Block, Rows, dense_rows
 from gaussfold.sweeping import sweep
-from gaussfold.trace import RowError, Trace
+from gaussfold.trace import RowError
 from gaussfold.types import Array
 
 SLICE = 4096
@@ -60,6 +59,16 @@ class Learner(Readout):
     def _score(self, folded: Folded) -> Array:
         """Log predictive density of each learned row before it was learned."""
         return folded.log_predictive()
+
+    def _own_fold(self, belief: AnyBelief, design: Rows | Block, call: Call) -> FoldResult | None:
+        """Where an estimator folds rows in a way of its own."""
+        del belief, design, call
+        return None
+
+    def _own_settle(self, belief: AnyBelief, call: Call) -> AnyBelief | None:
+        """And visits them again."""
+        del belief, call
+        return None
 
     def _noise_guess(self) -> float:
         """Of the noise's standard deviation, where that is learned."""
@@ -212,10 +221,7 @@ class Learner(Readout):
             raise RowError(error.row + start) from error
         self._count(beliefs, results, piece, counts)
         if self._early is not None:
-            rows = piece.learned
-            sites = [Trace(*(column[rows] for column in each)) for each in results]
-            targets = [target[rows] for target in piece.targets]
-            self._early = self._early.add(dense_rows(piece.X)[rows], counts, targets, sites)
+            self._early = self._early.with_piece(piece, counts, results)
         return results
 
     def _look_at_early_rows(self, beliefs: list[AnyBelief], count: int) -> None:
@@ -238,18 +244,10 @@ class Learner(Readout):
         coordinates = coordinates.with_rows(ways, dense_rows(learned.X), learned.targets[0], learned.weight, looked)
         check_finite(coordinates, learned)
         if self._settings.dynamics is not None and self._settings.ticks_per_row:
-            coordinates = coordinates.aged(self._steps(self._beliefs), learned.learned.size)
+            coordinates = coordinates.aged(
+                gaussians.steps(self._beliefs, self._settings.dynamics), learned.learned.size
+            )
         self._coordinates = coordinates
-
-    def _steps(self, beliefs: Sequence[AnyBelief]) -> list[Array | float]:
-        """What a tick adds to the variances of each Gaussian."""
-        moves: list[Dynamics | None] = []
-        for belief in beliefs:
-            own = self._settings.dynamics
-            alone: list[Dynamics | None] = [None if isinstance(own, OwnPace) else own]
-            moves += belief.dynamics if isinstance(belief, Bank) else alone * len(members(belief))
-        dim = gaussians.dense(beliefs)[0].dim
-        return [move.variance(dim) if isinstance(move, RandomWalk) else 0.0 for move in moves]
 
     def _look(self, beliefs: list[AnyBelief], row: Call | None, place: int = 0) -> list[AnyBelief]:
         """New coordinates and prior, with the features of the row that comes next, which has this place in the call."""
@@ -296,6 +294,8 @@ class Learner(Readout):
 
     def _settle(self, beliefs: list[AnyBelief], call: Call, results: list[FoldResult]) -> list[AnyBelief]:
         """Visit all rows again, and choose the prior again, until neither moves: the batch optimum."""
+        if (settled := self._own_settle(beliefs[0], call)) is not None:
+            return [settled]
         if self._linear():
             return beliefs if self._ways is None else self._look(beliefs, None)
         options = self._options(call.weight)
@@ -330,6 +330,8 @@ class Learner(Readout):
 
     def _fold(self, beliefs: list[AnyBelief], design: Rows | Block, call: Call) -> list[FoldResult]:
         """Fold the rows into every belief; what was known of each row before it was learned."""
+        if (own := self._own_fold(beliefs[0], design, call)) is not None:
+            return [own]
         heads, options = list(zip(beliefs, call.targets, strict=True)), self._options(call.weight)
         if self._lookbacks:
             memories = [memory.copy() for memory in self._lookbacks]

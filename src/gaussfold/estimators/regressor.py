@@ -9,8 +9,7 @@ from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.estimators import gaussians, robust, settling
 from gaussfold.estimators.documented import documented
-from gaussfold.estimators.folded import Folded
-from gaussfold.estimators.learning import Call
+from gaussfold.estimators.folded import Call, Folded
 from gaussfold.estimators.mixtures import MixedMoments
 from gaussfold.estimators.noise import NoiseBelief, log_student
 from gaussfold.estimators.noise_bank import NoiseBank
@@ -174,41 +173,39 @@ class StreamingRegressor(RegressionEstimator):
             )
             raise ValueError(msg)
 
-    def _fold(self, beliefs: list[AnyBelief], design: Rows | Block, call: Call) -> list[FoldResult]:
-        (belief,) = beliefs
+    def _own_fold(self, belief: AnyBelief, design: Rows | Block, call: Call) -> FoldResult | None:
         if self._robust is None or not isinstance(self._noise, NoiseBelief) or not isinstance(belief, DenseGaussian):
-            return super()._fold(beliefs, design, call)
+            return None
         factor = float(self.forgetting) if self.tick == "observation" else 1.0
         trace, self._noise = robust.one_pass(
             belief, self._noise, _as_rows(design, call), self._robust, self._dynamics(0), factor
         )
-        return [trace]
+        return trace
 
-    def _settle(self, beliefs: list[AnyBelief], call: Call, results: list[FoldResult]) -> list[AnyBelief]:
-        if self._robust is None:
-            return super()._settle(beliefs, call, results)
-        rows = _as_rows(self._seen(call.X), call)
+    def _own_settle(self, belief: AnyBelief, call: Call) -> AnyBelief | None:
+        if self._robust is None or not isinstance(self._noise, NoiseBelief):
+            return None
+        rows, move = _as_rows(self._seen(call.X), call), np.inf
         for _ in range(MOST_VISITS):
-            (belief,), (prior,) = gaussians.dense(beliefs), gaussians.dense(self._priors())
-            if not isinstance(self._noise, NoiseBelief):
-                break
-            found, self._noise = robust.again(belief, self._noise, prior, rows, self._robust)
-            beliefs = [found] if self._ways is None else self._look([found], None)
-            if gaussians.farthest(gaussians.dense(beliefs), [belief]) <= SETTLED:
-                return beliefs
-        settling.warn_unsettled(gaussians.farthest(gaussians.dense(beliefs), [belief]))
-        return beliefs
+            (before,), (prior,), noise = gaussians.dense([belief]), gaussians.dense(self._priors()), self._noises()[0]
+            belief, self._noise = robust.again(before, noise, prior, rows, self._robust)
+            if self._ways is not None:
+                (belief,) = self._look([belief], None)
+            move = gaussians.farthest(gaussians.dense([belief]), [before])
+            if move <= SETTLED:
+                return belief
+        settling.warn_unsettled(move)
+        return belief
 
-    def _check_refine(self, visits: int) -> None:
-        super()._check_refine(visits)
+    def _refuse_refine(self, visits: int) -> None:
         if visits and self._robust is not None:
             msg = f"refine={visits} with df={self.df!r} and noise_std='learn': leave refine='auto', until it settles"
             raise ValueError(msg)
 
-    def _judged(self, belief: AnyBelief, prior: AnyBelief) -> tuple[AnyBelief, AnyBelief, Likelihood]:
+    def _judged(self, belief: AnyBelief, prior: AnyBelief) -> tuple[AnyBelief, AnyBelief, Likelihood] | None:
         pair = gaussians.dense([belief, prior])
         if self._robust is None or not isinstance(self._noise, NoiseBelief) or len(pair) != 2:
-            return super()._judged(belief, prior)
+            return None
         scale = float(np.sqrt(self._noise.scale / self._noise.shape))
         one, other = (DenseGaussian.from_factor(each.mean, scale * each.factor) for each in pair)
         return one, other, StudentT(self._robust, scale)

@@ -72,16 +72,19 @@ def state(learned: Learned) -> dict[str, np.ndarray]:
         for i, member in enumerate(several):
             arrays |= {f"{part}{i}.{name}": array for name, array in member.state().items()}
     arrays["progress"] = np.array([learned.n_observations, *learned.loss])
-    if isinstance(learned.noise, NoiseBank):
-        arrays["noise_bank"] = learned.noise.arrays()
-    elif learned.noise is not None:
-        arrays["noise"] = np.array(dataclasses.astuple(learned.noise))
+    arrays |= _noise_arrays(learned.noise)
     for part, own in (("scaling", learned.coordinates), ("early", learned.early)):
         arrays |= {} if own is None else {f"{part}.{name}": array for name, array in own.state().items()}
     for name, value in learned.parameters.items():
         if np.ndim(value):
             arrays[f"parameter.{name}"] = np.asarray(value)
     return arrays
+
+
+def _noise_arrays(noise: NoiseBelief | NoiseBank | None) -> dict[str, np.ndarray]:
+    if isinstance(noise, NoiseBank):
+        return {"noise_bank": noise.arrays()}
+    return {} if noise is None else {"noise": np.array(dataclasses.astuple(noise))}
 
 
 def header(model: Any, learned: Learned) -> dict[str, object]:

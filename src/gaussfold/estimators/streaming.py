@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils import Tags
 
 from gaussfold import checks, rules, schema
-from gaussfold.estimators import classes, settings, storage, validation
+from gaussfold.estimators import classes, gaussians, settings, storage, validation
 from gaussfold.estimators.coordinates import Ways
 from gaussfold.estimators.folded import learned_rows
 from gaussfold.estimators.learning import Learner
@@ -52,13 +52,14 @@ class StreamingEstimator(Learner):
         """What is believed of the noise level before any data, if it is to be learned."""
         return None
 
-    def _judged(self, belief: AnyBelief, prior: AnyBelief) -> tuple[AnyBelief, AnyBelief, Likelihood]:
-        """What `diagnose` compares: a belief, its prior and the likelihood, in the same units."""
-        return belief, prior, self._likelihood
+    def _judged(self, belief: AnyBelief, prior: AnyBelief) -> tuple[AnyBelief, AnyBelief, Likelihood] | None:
+        """What `diagnose` compares, where that is not the belief, its prior and the likelihood as they are."""
+        del belief, prior
+        return None
 
-    def _check_refine(self, visits: int) -> None:
-        """Refuse to visit rows again where that is not defined."""
-        self._settings.check_refine(visits)
+    def _refuse_refine(self, visits: int) -> None:
+        """Where visits that are counted mean nothing."""
+        del visits
 
     def _known_noise(self) -> float | None:
         """The noise's standard deviation, where it is learned."""
@@ -123,7 +124,8 @@ class StreamingEstimator(Learner):
             if settle:
                 self._learn_all(X, targets, weight)
             else:
-                self._check_refine(visits)
+                self._settings.check_refine(visits)
+                self._refuse_refine(visits)
                 self._learn(X, targets, weight, visits)
         return self
 
@@ -157,7 +159,7 @@ class StreamingEstimator(Learner):
         for i, belief in enumerate(self._beliefs):
             (self._dynamics(i, per_row=False) or dynamics).tick(belief, ticks)
         if self._coordinates is not None:
-            self._coordinates = self._coordinates.aged(self._steps(self._beliefs), ticks)
+            self._coordinates = self._coordinates.aged(gaussians.steps(self._beliefs, dynamics), ticks)
         if isinstance(self._noise, NoiseBank):
             self._noise = self._noise.relax(self._bank(), ticks)
         elif self._noise is not None:
@@ -214,8 +216,8 @@ class StreamingEstimator(Learner):
         kept = None if weight is None else weight[learned]
         count, source = checks.whole("n_samples", n_samples), self._generator(rng)
         found = [
-            diagnose(*self._judged(belief, prior), design, target[learned], n_samples=count, rng=source,
-                     sample_weight=kept, noise_std=self._known_noise())
+            diagnose(*(self._judged(belief, prior) or (belief, prior, self._likelihood)), design, target[learned],
+                     n_samples=count, rng=source, sample_weight=kept, noise_std=self._known_noise())
             for belief, prior, target in zip(self._beliefs, self._priors(), targets, strict=True)
         ]  # fmt: skip
         return found[0] if len(found) == 1 else found
