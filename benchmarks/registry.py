@@ -43,6 +43,10 @@ BENCHMARKS = {
         "benchmarks.defaults",
         "no option given, raw data: losses, coverage, order and cost, beside LogisticRegression and BayesianRidge",
     ),
+    "classes": (
+        "benchmarks.classes",
+        "more than two classes by a softmax beside one-vs-rest and LogisticRegression; coverage; pace",
+    ),
     "deep": (
         "benchmarks.deep",
         "posteriors of networks: VIFA, SLANG, SWAG, L-RVGA beside mean field and laplace-torch; D up to 10 million",

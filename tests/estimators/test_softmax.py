@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import gaussfold as gf
 from gaussfold import StreamingClassifier
+from gaussfold.batch.softmax import ClassRows
 from gaussfold.batch.softmax import rows as batch_rows
 
 ODD = {"scale": False, "prior_std": 0.7, "intercept_std": 2.5, "random_state": 3}
@@ -232,3 +233,15 @@ def test_a_weight_of_two_is_a_row_twice(kind):
     model = StreamingClassifier(**KINDS[kind]).fit(X, y, sample_weight=np.resize([1.0, 2.0], 40))
     again = StreamingClassifier(**KINDS[kind]).fit(X[twice], y[twice])
     np.testing.assert_allclose(model.predict_log_proba(X), again.predict_log_proba(X), atol=1e-6)
+
+
+def test_widths_are_compared_by_some_of_many_rows():
+    X, y = stream(n=3000)
+    places = np.searchsorted(np.unique(y), y)
+    rows = ClassRows(X, places, np.ones(3000), 4, np.zeros(3), np.ones(3))
+    turned = ClassRows(X[::-1], places[::-1], np.ones(3000), 4, np.zeros(3), np.ones(3))
+    assert rows.some(3000) is rows
+    assert 200 < len(rows.some(300).y) < 400
+    np.testing.assert_array_equal(rows.some(300).X, turned.some(300).X[::-1])
+    same = ClassRows(np.ones((3000, 3)), places, np.ones(3000), 4, np.zeros(3), np.ones(3))
+    assert len(same.some(300).y) == 3000

@@ -15,6 +15,8 @@ from gaussfold.types import Array
 Posterior = TypeVar("Posterior", Blocks, Joint)
 MOST_STEPS, FEW_STEPS = 80, 30
 """To the end, and while widths are compared."""
+SEARCHED, SEARCHED_CLASSES = 1000, 20_000
+"""Rows among which widths are compared: so many at least, and with so many latents in all; others only learn."""
 MEMORY = 6
 """Steps that the next one is made of."""
 SLACK = 1e-4
@@ -102,11 +104,14 @@ def best_width(
     """Posterior, width and last move under the prior of that width τ which has the best leave-one-out score.
 
     ``log τ ~ N(0, reach²)`` before the data speak; all weights but, if ``apart``, the last of each class have a prior τ
-    times as wide as ``rows`` says. Uphill by factors of two, then to the top of a parabola. No reach: it is 1.
+    times as wide as ``rows`` says. Uphill by factors of two, then to the top of a parabola, by some of the rows
+    where they are many. No reach: it is 1.
     """
     if reach is None:
         posterior, _, move = optimum(start, rows)
         return posterior, 1.0, move
+    every, rows = rows, rows.some(max(SEARCHED, SEARCHED_CLASSES // rows.classes))
+    start = type(start).start(rows)
     scores: dict[int, float] = {}
     found: dict[int, Posterior] = {}
 
@@ -128,5 +133,8 @@ def best_width(
     low, high = scores.get(place - 1, top), scores.get(place + 1, top)
     bend = low + high - 2.0 * top
     width = 2.0 ** (place + (0.5 * (low - high) / bend if max(low, high) < top else 0.0))
-    posterior, _, move = optimum(found[place], rows.widened(width, apart=apart))
+    near = found[place]
+    if rows is not every:
+        near = type(near).start(every)._replace(mean=near.mean)
+    posterior, _, move = optimum(near, every.widened(width, apart=apart))
     return posterior, float(width), move

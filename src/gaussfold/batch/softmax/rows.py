@@ -13,6 +13,7 @@ NODES, MOST_NODES = 128, 1024
 """For averages over a row's latents: as the stream takes them, and more where rows are few."""
 LEAST_LEFT = 1e-6
 """Of a row's precision, when its own site is taken out: what rounding may leave."""
+MIXING = 997.0
 ROOM = 1 << 21
 """Numbers that are worked on at a time."""
 
@@ -48,6 +49,16 @@ class ClassRows(NamedTuple):
     def once(self) -> Array:
         """Part of its own site that a row does without: of a weight of 2 one half, as if the row came twice."""
         return np.asarray(1.0 / np.maximum(self.weight, 1.0))
+
+    def some(self, count: int) -> ClassRows:
+        """About so many rows, chosen by their features and so whatever their order; all, if that leaves too few."""
+        if len(self.y) <= count:
+            return self
+        mixed = np.modf(np.abs(self.X @ np.random.default_rng(0).standard_normal(self.X.shape[1])) * MIXING)[0]
+        kept = mixed < count / len(self.y)
+        if np.count_nonzero(kept) < count // 2:  # rows that are all alike
+            return self
+        return self._replace(X=self.X[kept], y=self.y[kept], weight=self.weight[kept])
 
     def widened(self, width: float, *, apart: bool) -> ClassRows:
         """Under a prior so many times as wide; ``apart``: but for the last weight of each class."""
