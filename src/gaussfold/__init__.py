@@ -17,6 +17,7 @@ _HOMES = {
     "DiagonalBlocks": "gaussfold.beliefs.diagonal.blocks",
     "DiagonalGaussian": "gaussfold.beliefs.diagonal.belief",
     "DiagonalMixture": "gaussfold.beliefs.diagonal.mixture",
+    "DiagonalStack": "gaussfold.beliefs.diagonal.stack",
     "FactorGaussian": "gaussfold.beliefs.factor",
     "FoldResult": "gaussfold.folding",
     "GPClassifier": "gaussfold.estimators.gp",
@@ -52,6 +53,7 @@ __all__ = [
     "DiagonalBlocks",
     "DiagonalGaussian",
     "DiagonalMixture",
+    "DiagonalStack",
     "FactorGaussian",
     "FoldResult",
     "GPClassifier",
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
     from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
     from gaussfold.beliefs.diagonal.blocks import DiagonalBlocks
     from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
+    from gaussfold.beliefs.diagonal.stack import DiagonalStack
     from gaussfold.beliefs.factor import FactorGaussian
     from gaussfold.beliefs.lowrank.belief import LowRankGaussian
     from gaussfold.estimators import StreamingClassifier, StreamingPoissonRegressor, StreamingRegressor

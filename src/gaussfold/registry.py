@@ -48,6 +48,7 @@ MODELS: dict[str, str] = {
     "DiagonalBlocks": "gaussfold.beliefs",
     "DiagonalGaussian": "gaussfold.beliefs",
     "DiagonalMixture": "gaussfold.beliefs",
+    "DiagonalStack": "gaussfold.beliefs",
     "FactorGaussian": "gaussfold.beliefs",
     "LowRankGaussian": "gaussfold.beliefs",
     "GaussianProcess": "gaussfold.gp",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gaussfold.beliefs.diagonal.blocks import DiagonalBlocks
     from gaussfold.beliefs.diagonal.coupling import Joint, Marginal
     from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
+    from gaussfold.beliefs.diagonal.stack import DiagonalStack
     from gaussfold.beliefs.factor import FactorGaussian
     from gaussfold.beliefs.lowrank.belief import LowRankGaussian
 
@@ -32,6 +33,7 @@ __all__ = [
     "DiagonalBlocks",
     "DiagonalGaussian",
     "DiagonalMixture",
+    "DiagonalStack",
     "FactorGaussian",
     "Joint",
     "LowRankGaussian",
@@ -45,6 +47,7 @@ _HOMES = {
     "DiagonalBlocks": "diagonal.blocks",
     "DiagonalGaussian": "diagonal.belief",
     "DiagonalMixture": "diagonal.mixture",
+    "DiagonalStack": "diagonal.stack",
     "FactorGaussian": "factor",
     "Joint": "diagonal.coupling",
     "LowRankGaussian": "lowrank.belief",

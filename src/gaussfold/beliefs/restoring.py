@@ -9,9 +9,10 @@ import numpy as np
 from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
+from gaussfold.beliefs.diagonal.stack import DiagonalStack
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
 
-Single: TypeAlias = DenseGaussian | LowRankGaussian | DiagonalGaussian | DiagonalMixture
+Single: TypeAlias = DenseGaussian | LowRankGaussian | DiagonalGaussian | DiagonalMixture | DiagonalStack
 
 
 def restore_single(state: dict[str, np.ndarray]) -> Single:
@@ -20,6 +21,8 @@ def restore_single(state: dict[str, np.ndarray]) -> Single:
         return LowRankGaussian.from_state(state)
     if "cells" not in state:
         return DenseGaussian.from_state(state)
+    if "stack.mean" in state:
+        return DiagonalStack.from_state(state)
     if "log_weights" in state and state["log_weights"].size > 1:
         return DiagonalMixture.from_state(state)
     return DiagonalGaussian.from_state(state)

@@ -12,6 +12,7 @@ from gaussfold import schema
 from gaussfold.beliefs.diagonal.base import DiagonalBelief
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
+from gaussfold.beliefs.diagonal.stack import DiagonalStack
 from gaussfold.beliefs.diagonal.state import mix_moments
 from gaussfold.checks import whole
 from gaussfold.cli.progressive_loss import LEARNED, LOSS, POSITIVE, SEEN, WEIGHT, add_losses
@@ -26,6 +27,8 @@ from gaussfold.rows import Rows
 from gaussfold.trace import RowError, Trace
 from gaussfold.types import Array, Moments
 
+KINDS = (DiagonalGaussian, DiagonalMixture, DiagonalStack)
+"""What a model file may hold."""
 PARTS = (schema.Part("totals", (6,), "double", free=True),)
 """What a model file holds beside the belief."""
 NAMES = (
@@ -120,8 +123,7 @@ class StreamModel:
 
     def score(self, chunk: Chunk) -> Trace:
         """Predictions and their log scores without learning."""
-        latent, log_weights = self.belief.marginals(rows_of(chunk)), self.belief.log_weights
-        mean, variance = mix_moments(log_weights, *latent)
+        (latent, (mean, variance)), log_weights = self.belief.readings(rows_of(chunk)), self.belief.log_weights
         scores = self._likelihood.log_predictive(chunk.label[:, None], latent)
         log_p = np.logaddexp.reduce(log_weights + scores, axis=1)
         nothing = np.zeros(len(chunk))
@@ -147,8 +149,7 @@ class StreamModel:
 
     def predict(self, chunk: Chunk) -> Prediction:
         """Label and x'θ of each row, with mean and standard deviation."""
-        latent, log_weights = self.belief.marginals(rows_of(chunk)), self.belief.log_weights
-        mean, variance = mix_moments(log_weights, *latent)
+        (latent, (mean, variance)), log_weights = self.belief.readings(rows_of(chunk)), self.belief.log_weights
         label, spread = mix_moments(log_weights, *self._likelihood.predictive(latent))
         return Prediction(label, np.sqrt(spread), mean, np.sqrt(variance))
 
@@ -219,7 +220,7 @@ class StreamModel:
     @classmethod
     def from_store(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
         """Undo `state` and `store_header`."""
-        kind: Any = {"DiagonalGaussian": DiagonalGaussian, "DiagonalMixture": DiagonalMixture}[header["belief"]]
+        kind: Any = {kind.__name__: kind for kind in KINDS}[header["belief"]]
         belief = kind.from_state(schema.part_of(arrays, "belief."), copy=False)
         setting, reading = Setting.from_json(header["setting"]), Reading.from_json(header["reading"])
         schema.check(arrays, PARTS)

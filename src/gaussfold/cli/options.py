@@ -169,9 +169,9 @@ class Learning:
         list[str] | None,
         _learning(
             "--prior-std",
-            help="Standard deviation of a weight before any data (auto: eight of them mixed, at two to three times "
-            "the cost and eight times the memory of one); namespace=0.5 (or column=0.5, a*b=0.5 for a pair) for some "
-            "of them; repeat it or use commas.",
+            help="Standard deviation of a weight before any data (auto: four of them and one that forgets, stacked, "
+            "at two to three times the cost and memory of one); namespace=0.5 (or column=0.5, a*b=0.5 for a pair) for "
+            "some of them; repeat it or use commas.",
         ),
     ] = None
     noise_std: Annotated[

@@ -17,7 +17,7 @@ def sampled_latent(belief: DiagonalBelief, rows: Rows, seed: int) -> Array:
     k = int(np.random.default_rng(seed).choice(weights.size, p=weights))
     cells = belief.cells(columns)
     theta = cells[:, 0, k] + np.sqrt(cells[:, 1, k]) * _normals(columns, seed)
-    return np.asarray(sum_draws(rows, place, [theta])[0])
+    return np.asarray(sum_draws(rows, place, [theta])[0]) + belief.offsets[k]
 
 
 def _normals(columns: np.ndarray, seed: int) -> Array:

@@ -9,12 +9,13 @@ from typing import Literal, Self, cast
 from gaussfold import likelihoods
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
+from gaussfold.beliefs.diagonal.stack import DiagonalStack
 from gaussfold.checks import between, one_of, positive, refuse
 from gaussfold.data.reading import Document
 
 AUTO = "auto"
 DEFAULT_PRIOR = {"prior_std": AUTO}
-"""What `train` starts from when nothing is said: eight priors mixed cost less than four times one (RESULTS.md)."""
+"""What `train` starts from when nothing is said: five lanes cost less than three times one (RESULTS.md)."""
 LABELS = {"logit": "binary", "probit": "binary", "gaussian": "real", "poisson": "count"}
 """Likelihoods, and the labels that go with them (see `gaussfold.data.reading.LABELS`)."""
 
@@ -31,6 +32,8 @@ class Setting:
     coupling: str = "marginal"
     forgetting: float = 1.0
     dtype: str = "float64"
+    lanes: str = "stacked"
+    """Of `AUTO`: "stacked", or "mixed" in files from before there were stacks."""
 
     def __post_init__(self) -> None:
         """Refuse numbers and names that make no sense."""
@@ -49,6 +52,12 @@ class Setting:
             msg = f"noise-std={self.noise_std!r}: {self.likelihood} labels have none; it goes with gaussian"
             raise ValueError(msg)
         between("forgetting", self.forgetting, 0, 1, "(]", remedy="1 remembers everything")
+        one_of("lanes", self.lanes, ("stacked", "mixed"))
+
+    @property
+    def stacked(self) -> bool:
+        """Whether lanes of several priors and memories are stacked; who says how to forget has them mixed."""
+        return self.prior_std == AUTO and self.lanes == "stacked" and self.forgetting == 1.0
 
     @property
     def labels(self) -> str:
@@ -63,8 +72,10 @@ class Setting:
             return likelihoods.Poisson()
         return likelihoods.Bernoulli(cast("Literal['logit', 'probit']", self.likelihood))
 
-    def prior(self, dim: int) -> DiagonalGaussian | DiagonalMixture:
+    def prior(self, dim: int) -> DiagonalGaussian | DiagonalMixture | DiagonalStack:
         """Return the belief before any data."""
+        if self.stacked:
+            return DiagonalStack.isotropic(dim, coupling=self.coupling, dtype="float32")
         if self.prior_std == AUTO:
             return DiagonalMixture.isotropic(dim, PRIOR_GRID, coupling=self.coupling, dtype=self.dtype)
         return DiagonalGaussian.isotropic(dim, float(self.prior_std), coupling=self.coupling, dtype=self.dtype)
@@ -72,7 +83,7 @@ class Setting:
     @classmethod
     def from_json(cls, document: Document) -> Self:
         """Undo ``vars``; files written before there were other likelihoods have a link."""
-        values = dict(document)
+        values = {"lanes": "mixed"} | dict(document)
         if "link" in values:
             values["likelihood"] = values.pop("link")
         values["prior_stds"] = tuple((name, std) for name, std in values.get("prior_stds", ()))

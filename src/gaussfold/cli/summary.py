@@ -9,6 +9,7 @@ import sys
 import numpy as np
 
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID
+from gaussfold.beliefs.diagonal.stack import LANE_STDS, DiagonalStack
 from gaussfold.cli.model import StreamModel, constant_loss
 from gaussfold.cli.options import Run
 from gaussfold.cli.progressive_loss import LEARNED, LOSS, SEEN, WEIGHT
@@ -37,7 +38,10 @@ def summarise(model: StreamModel, before: Array, run: Run, skipped: int, seconds
         used = model.used().size
         summary |= {"slots_used": used, "collision_rate": round(collision_rate(used, model.reading.bits), 6)}
     summary["prior_std"] = model.setting.prior_std
-    if model.setting.prior_std == AUTO:
+    if isinstance(model.belief, DiagonalStack):
+        names = [*(f"{std:g}" for std in LANE_STDS), "forgetting", "stacked"]
+        summary["lanes"] = {name: round(float(p), 6) for name, p in zip(names, model.belief.weights, strict=True)}
+    elif model.setting.prior_std == AUTO:
         weights = np.exp(model.belief.log_weights)
         best = int(weights.argmax())
         summary |= {"prior_std": PRIOR_GRID[best], "prior_probability": round(float(weights[best]), 6)}
@@ -62,6 +66,8 @@ def tell(summary: Document, run: Run) -> None:
             f"slots           {summary['slots_used']:,} of 2^{summary['bits']} in use; "
             f"about {summary['collision_rate']:.2%} of the features share theirs"
         )
+    if "lanes" in summary:
+        lines.append(_lanes_line(summary["lanes"]))
     if "prior_probability" in summary:
         lines.append(_prior_line(summary["prior_std"], summary["prior_probability"]))
     if summary["model"] is not None:
@@ -76,6 +82,12 @@ def _prior_line(std: float, probability: float) -> str:
     end = {PRIOR_GRID[0]: "smallest", PRIOR_GRID[-1]: "largest"}.get(std)
     beyond = f"; the {end} that is tried, --prior-std takes others" if end and probability > 0.5 else ""
     return f"prior std       {std:g} (probability {probability:.3f}{beyond})"
+
+
+def _lanes_line(lanes: dict[str, float]) -> str:
+    """What is believed most, of the priors' widths (or memory) and their stack."""
+    told = [f"{name} {p:.3f}" for name, p in sorted(lanes.items(), key=lambda lane: -lane[1]) if p >= 0.0005]
+    return f"prior std       auto: {', '.join(told)}"
 
 
 def finite(value: float) -> float | None:

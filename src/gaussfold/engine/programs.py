@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from gaussfold.engine.families import can_marginalise, has_soft_labels, is_log_concave, runs_in_lanes
+from gaussfold.engine.families import can_marginalise, has_soft_labels, is_log_concave, marginalised, runs_in_lanes
 from gaussfold.engine.rules import finds_mode
 from gaussfold.engine.scalar.sites import EXTRAGRADIENT_PRINTED, POSTERIOR
 from gaussfold.engine.sparse.logit_scores import logit_scores
@@ -67,7 +67,11 @@ def score_rows(
         any_scores(program.family, y, means, variances, scores)
         return
     family = cast("LogitRecord", program.family)  # the one that runs in lanes
-    if scores.shape[1] == 1 or scores.size < SIDE_BY_SIDE:
+    many = scores.shape[1] > 1
+    if scores.shape[1] not in (1, 8):  # one after the other: lanes do not tell whose they are
+        y = np.repeat(y, scores.shape[1])
+        means, variances, scores = means.reshape(-1, 1), variances.reshape(-1, 1), scores.reshape(-1, 1)
+    if not many or scores.size < SIDE_BY_SIDE:
         logit_scores(family, y, means, variances, scores)
         return
     half = len(y) // 2
@@ -91,6 +95,12 @@ def mix_rows(
     mixed = np.empty((3, y.size))
     mix(program.family, y, weight, log_weights, means, variances, scores, mixed[0], mixed[1], mixed[2])
     return mixed
+
+
+def averaging(program: Program) -> tuple[float, float]:
+    """(c, s): the likelihood averaged over N(m, v) is that of the latent (m + s v)/√(1 + c v)."""
+    _, k, shift = marginalised(program.family, 1.0)
+    return 1.0 / (k * k) - 1.0, shift
 
 
 def mixed_scores(

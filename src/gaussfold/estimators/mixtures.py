@@ -7,6 +7,7 @@ from scipy.special import logsumexp
 
 from gaussfold.beliefs.bank.belief import Bank, BankTrace
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
+from gaussfold.beliefs.diagonal.stack import DiagonalStack
 from gaussfold.beliefs.diagonal.state import mix_moments
 from gaussfold.estimators.priors import AnyBelief
 from gaussfold.protocols import Likelihood
@@ -23,14 +24,17 @@ class MixedMoments(Moments):
 
 def marginal(belief: AnyBelief, design: ArrayLike) -> Moments:
     """Moments of x'θ for every row; of a mixture with its components."""
-    if not isinstance(belief, DiagonalMixture | Bank):
+    if not isinstance(belief, DiagonalMixture | DiagonalStack | Bank):
         return belief.marginal(design)
-    return mixed(belief.marginals(design), belief.log_weights)
+    if isinstance(belief, Bank):
+        return mixed(belief.marginals(design), belief.log_weights)
+    components, latent = belief.readings(design)
+    return mixed(components, belief.log_weights, latent)
 
 
-def mixed(components: Moments, log_weights: Array) -> MixedMoments:
-    """Moments of a mixture from those of its components."""
-    result = MixedMoments(*_average(components, log_weights))
+def mixed(components: Moments, log_weights: Array, latent: Moments | None = None) -> MixedMoments:
+    """Moments of a mixture from those of its components, unless they are given."""
+    result = MixedMoments(*(_average(components, log_weights) if latent is None else latent))
     result.components, result.log_weights = components, log_weights
     return result
 

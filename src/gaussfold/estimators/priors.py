@@ -15,6 +15,7 @@ from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.blocks import DiagonalBlocks
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
+from gaussfold.beliefs.diagonal.stack import LANE_STDS, MOVING_STD, DiagonalStack
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
 from gaussfold.beliefs.lowrank.options import CALIBRATED
 from gaussfold.beliefs.restoring import restore_single
@@ -23,7 +24,14 @@ from gaussfold.schema import equal
 from gaussfold.types import Array, ArrayLike
 
 AnyBelief: TypeAlias = (
-    DenseGaussian | LowRankGaussian | DiagonalGaussian | DiagonalMixture | Bank | BlockGaussian | DiagonalBlocks
+    DenseGaussian
+    | LowRankGaussian
+    | DiagonalGaussian
+    | DiagonalMixture
+    | DiagonalStack
+    | Bank
+    | BlockGaussian
+    | DiagonalBlocks
 )
 """What an estimator may hold."""
 AUTO = "auto"
@@ -58,18 +66,22 @@ class Prior:
     """Rows per projection of a low-rank belief."""
     projection: str = CALIBRATED
     """Of a low-rank belief."""
+    stacked: bool = False
+    """Whether the lanes of `AUTO` are stacked; else they are mixed, as they have to be where the model says how time
+    passes."""
 
     def check_kind(self, beliefs: Sequence[AnyBelief], *, banks: bool) -> None:
         """Refuse beliefs, of a model file, that do not have this form; or, if so, are not banks of such."""
-        spread = DiagonalMixture if isinstance(self.std, str) else DiagonalGaussian
-        needed = {"full": DenseGaussian, "lowrank": LowRankGaussian, "diagonal": spread}[self.covariance]
+        spread = (DiagonalStack, DiagonalMixture) if isinstance(self.std, str) else (DiagonalGaussian,)
+        needed = {"full": (DenseGaussian,), "lowrank": (LowRankGaussian,), "diagonal": spread}[self.covariance]
         for belief in beliefs:
             equal("belief", isinstance(belief, Bank), banks, "as 'auto' for drift_std or forgetting says")
         members = [each for belief in beliefs for each in (belief.members if isinstance(belief, Bank) else [belief])]
         for member in members:
-            equal("belief", type(member).__name__, needed.__name__, f"as covariance={self.covariance!r} says")
+            kind = type(member) if isinstance(member, needed) else needed[0]  # older files have mixtures
+            equal("belief", type(member).__name__, kind.__name__, f"as covariance={self.covariance!r} says")
 
-    def belief(self) -> DenseGaussian | LowRankGaussian | DiagonalGaussian | DiagonalMixture:
+    def belief(self) -> DenseGaussian | LowRankGaussian | DiagonalGaussian | DiagonalMixture | DiagonalStack:
         """A new belief that has seen nothing."""
         if self.covariance == "full":
             return DenseGaussian.independent(self._means(), self._stds(self.std))
@@ -79,6 +91,8 @@ class Prior:
             return LowRankGaussian.independent(
                 self._means(), stds, self.rank, block_size=block, projection=self.projection
             )
+        if isinstance(self.std, str) and self.stacked:
+            return DiagonalStack([self._diagonal(std) for std in LANE_STDS], self._diagonal(MOVING_STD))
         return self.diagonal_belief()
 
     def independent(self) -> tuple[Array, Array]:

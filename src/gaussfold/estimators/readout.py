@@ -13,6 +13,7 @@ from gaussfold.beliefs.bank.belief import Bank
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.blocks import DiagonalBlocks
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
+from gaussfold.beliefs.diagonal.stack import DiagonalStack
 from gaussfold.estimators import classes, mixtures, noise, settings, validation
 from gaussfold.estimators.coordinates import Coordinates
 from gaussfold.estimators.noise_bank import NoiseBank
@@ -127,7 +128,9 @@ class Readout(StreamingParameters, BaseEstimator):
         count, source = checks.whole("n_samples", n_samples), self._generator(rng)
         if self._together > 1 and isinstance(self._beliefs[0], DiagonalBlocks):
             return self._beliefs[0].sample_latent(design, count, source)
-        diagonal = [belief for belief in self._beliefs if isinstance(belief, DiagonalGaussian | DiagonalMixture)]
+        diagonal = [
+            belief for belief in self._beliefs if isinstance(belief, DiagonalGaussian | DiagonalMixture | DiagonalStack)
+        ]
         if diagonal and self._noise is None:
             paths = [belief.sample_latent(design, count, source) for belief in diagonal]  # only what the rows see
         else:

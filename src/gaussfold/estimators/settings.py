@@ -145,7 +145,8 @@ def _prior(model: StreamingParameters, n_features: int, block_size: int | None) 
         mean = np.append(mean, 0.0) if mean.ndim else mean
         std = np.append(std, 1.0) if np.ndim(std) else std
     last = last if model.fit_intercept else None
-    return Prior(model.covariance, dim, mean, std, coupling, last, rank, block_size, _projection(model))
+    still = model.forgetting == 1 and model.drift_std == 0
+    return Prior(model.covariance, dim, mean, std, coupling, last, rank, block_size, _projection(model), still)
 
 
 def _projection(model: StreamingParameters) -> str:

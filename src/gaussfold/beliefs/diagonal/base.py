@@ -25,6 +25,10 @@ from gaussfold.types import Array, ArrayLike, Moments, Program
 
 ALL = 745.0
 """On the clock of forgetting: e^-745 is the smallest number, so nothing is left of what was learned before."""
+NO_SECOND_VISIT = (
+    "refine, sweep: a diagonal belief drops part of every site, so a site cannot be taken out again; "
+    "use a full covariance"
+)
 ONE_CLOCK = "RandomWalk(scale=...): features of a diagonal belief share a clock, and walk alike; leave scale=None"
 
 
@@ -47,6 +51,11 @@ class DiagonalBelief(ABC):
     def log_weights(self) -> Array:
         """Logarithms of the components' weights (a copy)."""
         return self._state.log_weights.copy()
+
+    @property
+    def offsets(self) -> Array:
+        """What each component adds to x'θ that no feature of a row is responsible for: nothing, but see a stack."""
+        return np.zeros(self._state.cells.shape[2])
 
     @property
     def coupling(self) -> Coupling:
@@ -93,6 +102,11 @@ class DiagonalBelief(ABC):
         """Mean and variance of x'θ for each row x of X (dense or sparse); of a mixture, within and between."""
         return check_moments(mix_moments(self._state.log_weights, *self.marginals(X)))
 
+    def readings(self, X: ArrayLike) -> tuple[Moments, Moments]:
+        """What each component predicts with, (n, K); and mean and variance of x'θ for each row."""
+        components = self.marginals(X)
+        return components, mix_moments(self.log_weights, *components)
+
     def moments(self, columns: ArrayLike) -> Moments:
         """Mean and variance of some parameters, without touching the others; of a mixture, within and between."""
         cells = self._state.each(places("columns", columns, self._state.dim))
@@ -110,6 +124,10 @@ class DiagonalBelief(ABC):
     def touched(self) -> np.ndarray:
         """Features whose cell differs from the one all began with; all of them if they began with their own."""
         return self._state.touched()
+
+    def parts(self) -> State:
+        """Cells and clock, handed over: for a belief that means something else by them."""
+        return self._state
 
     # What is known of single features beforehand.
 
@@ -184,11 +202,7 @@ class DiagonalBelief(ABC):
         """Visit rows in order, each once: marginal, site, absorb."""
         data = admit(data, self.dim, *loose)
         if how.sites is not None:
-            msg = (
-                "refine, sweep: a diagonal belief drops part of every site, so a site cannot be taken out again; "
-                "use a full covariance"
-            )
-            raise ValueError(msg)
+            raise ValueError(NO_SECOND_VISIT)
         passes.check(self._state, program)
         if data.y.size == 0:
             return Trace.empty(0)

@@ -16,7 +16,7 @@ from gaussfold.rows import Rows
 from gaussfold.trace import RowError, Trace
 from gaussfold.types import Array, Moments, Program
 
-LANES = (1, 8)
+LANES = (1, 4, 8)
 """Numbers of components that the fast loop is written for."""
 NEAR = 1 << 20
 """Cells of fewer bytes are in the caches: asking for them ahead of time only costs."""
@@ -76,17 +76,37 @@ class Sparse(NamedTuple):
     weight: Array
 
 
+class Learned(NamedTuple):
+    """A pass that is over: what it met, the row that failed or -1, and how it is taken back."""
+
+    met: Met
+    failed: int
+    undoing: Undo
+    size: int
+
+    def take_back(self, state: State) -> None:
+        """Put everything back, if a log was kept."""
+        self.undoing.restore(state, self.size)
+
+
+def learn(state: State, data: Sparse, program: Program, rate: float, *, logged: bool) -> Learned:
+    """Visit rows in order, each once, and say nothing of how they were predicted."""
+    undoing = Undo(state, data.rows.data.size if logged else 0)
+    met = Met.room(state, data.y.size)
+    failed, size = _run(state, data, program, rate, undoing, met)
+    return Learned(met, failed, undoing, size)
+
+
 def absorb(state: State, data: Sparse, program: Program, rate: float, *, whole: bool) -> Trace:
     """Visit rows in order, each once; ``rate`` is what the clock counts per learned row.
 
     ``whole=False``: on an error the rows before the one that failed stay learned (``RowError.trace``); no copy of what
     is overwritten has to be kept then.
     """
-    undoing = Undo(state, data.rows.data.size if whole else 0)
-    met = Met.room(state, data.y.size)
-    failed, size = _run(state, data, program, rate, undoing, met)
+    learned = learn(state, data, program, rate, logged=whole)
+    met, failed = learned.met, learned.failed
     if failed >= 0 and whole:
-        undoing.restore(state, size)
+        learned.take_back(state)
         raise RowError(failed)
     try:
         if failed < 0:
@@ -94,7 +114,7 @@ def absorb(state: State, data: Sparse, program: Program, rate: float, *, whole: 
         trace = _score(state, data.y[:failed], data.weight[:failed], program, met.before(failed))
     except BaseException:
         if whole:
-            undoing.restore(state, size)
+            learned.take_back(state)
         raise
     raise RowError(failed, trace)
 

@@ -14,10 +14,11 @@ import numpy as np
 
 from gaussfold.engine.compiled import compiled, compiled_inline
 from gaussfold.engine.simd.lane_memory import prefetch
+from gaussfold.engine.simd.lanes import lanes4, lanes8
 from gaussfold.engine.simd.pointers import pointer
 from gaussfold.engine.sparse.cells import STILL, note, take
 from gaussfold.engine.sparse.visit_any import Form, visit_any
-from gaussfold.engine.sparse.visit_logit import visit_eight, visit_one
+from gaussfold.engine.sparse.visit_logit import visit_one, visit_several
 from gaussfold.types import Program
 
 Time: TypeAlias = tuple[np.ndarray, np.ndarray, int, float, np.ndarray]
@@ -65,7 +66,7 @@ def absorb_logit(
     mean: np.ndarray,
     variance: np.ndarray,
 ) -> tuple[int, int]:
-    """Visit the rows in order, K = 1 or 8, marginal logit. Returns the row that failed or -1, and the log's size.
+    """Visit the rows in order, K = 1, 4 or 8, marginal logit. Returns the row that failed or -1, and the log's size.
 
     ``far``: the cells do not fit into the caches. Here working memory is made and held while `_visit_rows` has pointers
     into it; that must be another function's memory than its own (``simd.pointers``).
@@ -127,9 +128,14 @@ def _visit_rows(
                 here, places, values, start, stop, label, weight, learn, kind != STILL, tiny, huge,
                 p_xs, p_ms, p_vs, p_old_m, p_old_v, p_gains, p_spare, p_hard, p_mean, p_variance, r,
             )  # fmt: skip
+        elif k == 4:
+            ok = visit_several(
+                lanes4(0.0), here, places, values, start, stop, label, weight, learn, kind != STILL, tiny, huge,
+                p_ms, p_vs, p_new_m, p_new_v, p_gains, p_spare, p_hard, p_mean, p_variance, r,
+            )  # fmt: skip
         else:
-            ok = visit_eight(
-                here, places, values, start, stop, label, weight, learn, kind != STILL, tiny, huge,
+            ok = visit_several(
+                lanes8(0.0), here, places, values, start, stop, label, weight, learn, kind != STILL, tiny, huge,
                 p_ms, p_vs, p_new_m, p_new_v, p_gains, p_spare, p_hard, p_mean, p_variance, r,
             )  # fmt: skip
         if not ok:

@@ -1,6 +1,6 @@
 """The default of sparse classification in lanes: a visit to one row, by the series and the solver of ``logit_series``.
 
-K = 1: four features side by side. K = 8: the eight components of one feature side by side. A row is written back while
+K = 1: four features side by side. K = 4 or 8: the components of one feature side by side. A row is written back while
 it is computed, and put back as it was if a number left the range of what is stored. Arrays are given by pointers
 (``pointers.pointer``).
 """
@@ -17,7 +17,7 @@ from gaussfold.engine.simd.lane_memory import (
     gather4_last,
     load4,
     load4_last,
-    load8,
+    load_like,
     pick8,
     scatter4,
     scatter4_last,
@@ -30,15 +30,15 @@ from gaussfold.engine.simd.lanes import (
     first_lanes,
     join,
     lanes4,
-    lanes8,
     larger,
     magnitude,
     peak,
     second_half,
     total,
+    width_of,
 )
 from gaussfold.engine.simd.pointers import offset
-from gaussfold.engine.simd.types import Pointer
+from gaussfold.engine.simd.types import Lanes, Pointer
 from gaussfold.engine.sparse.cells import put
 from gaussfold.engine.sparse.logit_series import (
     LONG_REACH,
@@ -159,54 +159,56 @@ def visit_one(
 
 
 @compiled_fused
-def visit_eight(
-    cells: Pointer, indices: Pointer, data: Pointer, start: int, stop: int, y: float, w: float, learn: bool, aged: bool,
-    least_variance: float, largest_mean: float, ms: Pointer, vs: Pointer, new_m: Pointer, new_v: Pointer,
-    gains: Pointer, room: Pointer, beyond: Pointer, mean: Pointer, variance: Pointer, row: int,
+def visit_several(
+    zero: Lanes, cells: Pointer, indices: Pointer, data: Pointer, start: int, stop: int, y: float, w: float,
+    learn: bool, aged: bool, least_variance: float, largest_mean: float, ms: Pointer, vs: Pointer, new_m: Pointer,
+    new_v: Pointer, gains: Pointer, room: Pointer, beyond: Pointer, mean: Pointer, variance: Pointer, row: int,
 ) -> bool:  # fmt: skip
-    """As ``visit_one`` for K = 8 components that see the same row."""
-    f = lanes8(0.0)
-    s = lanes8(0.0)
-    top = lanes8(0.0)
+    """As ``visit_one`` for K components that see the same row, as many as ``zero`` has lanes."""
+    k = width_of(zero)
+    every = (1 << k) - 1
+    f = zero + 0.0
+    s = zero + 0.0
+    top = zero + 0.0
     for q in range(start, stop):
-        at = (q - start) * 8
+        at = (q - start) * k
         if not aged:
-            j = np.int64(indices[q]) * 16
-            m, v = load8(cells, j), load8(cells, j + 8)
+            j = np.int64(indices[q]) * (2 * k)
+            m, v = load_like(cells, j, zero), load_like(cells, j + k, zero)
             store(ms, at, m)
             store(vs, at, v)
         else:
-            m, v = load8(ms, at), load8(vs, at)
+            m, v = load_like(ms, at, zero), load_like(vs, at, zero)
         x = np.float64(data[q])
         own = x * x * v
         f = f + x * m
         s = s + own
         top = larger(top, own)
-    store(mean, row * 8, f)
-    store(variance, row * 8, s)
-    if bits_of(magnitude(f) < math.inf) & bits_of(s < math.inf) != ALL8:
+    store(mean, row * k, f)
+    store(variance, row * k, s)
+    if bits_of(magnitude(f) < math.inf) & bits_of(s < math.inf) != every:
         return False
     if not learn:
         return True
     share, steepness, g3, r3, rest = short_series(f, s, y, w)
     g, r = long_series(g3, r3, rest)
     out_of_range = 0
-    if not aged and bits_of(steepness * (share * top) <= LONG_REACH) == ALL8:
+    if not aged and bits_of(steepness * (share * top) <= LONG_REACH) == every:
         for q in range(start, stop):
-            at = (q - start) * 8
-            j = np.int64(indices[q]) * 16
-            m, v = update_long(np.float64(data[q]), load8(ms, at), load8(vs, at), share, g, r)
+            at = (q - start) * k
+            j = np.int64(indices[q]) * (2 * k)
+            m, v = update_long(np.float64(data[q]), load_like(ms, at, zero), load_like(vs, at, zero), share, g, r)
             store(cells, j, m)
-            store(cells, j + 8, v)
-            out_of_range |= bits_of(magnitude(m) <= largest_mean) & bits_of(v >= least_variance) ^ ALL8
+            store(cells, j + k, v)
+            out_of_range |= bits_of(magnitude(m) <= largest_mean) & bits_of(v >= least_variance) ^ every
         if out_of_range != 0:
-            put(cells, 8, indices, start, stop, ms, vs)
+            put(cells, k, indices, start, stop, ms, vs)
             return False
         return True
     n_beyond = 0
     for q in range(start, stop):
-        at = (q - start) * 8
-        x, m, v = np.float64(data[q]), load8(ms, at), load8(vs, at)
+        at = (q - start) * k
+        x, m, v = np.float64(data[q]), load_like(ms, at, zero), load_like(vs, at, zero)
         xv = x * v
         u = share * (x * xv)
         gain, shrink = gain_and_shrink(u, g, r)
@@ -214,28 +216,28 @@ def visit_eight(
         store(new_m, at, m + xv * gain)
         store(new_v, at, v * shrink)
         beyond[n_beyond] = q - start
-        n_beyond += bits_of(steepness * u <= LONG_REACH) != ALL8
+        n_beyond += bits_of(steepness * u <= LONG_REACH) != every
     beyond[n_beyond] = beyond[0]  # two at a time; the last may be done twice
     for t in range(0, n_beyond, 2):
         q, p = beyond[t], beyond[t + 1]
         m, v = solve(
-            join(lanes8(np.float64(data[start + q])), lanes8(np.float64(data[start + p]))),
-            join(load8(ms, q * 8), load8(ms, p * 8)), join(load8(vs, q * 8), load8(vs, p * 8)),
-            join(load8(gains, q * 8), load8(gains, p * 8)), join(f, f), join(s, s), y, w, room,
+            join(zero + np.float64(data[start + q]), zero + np.float64(data[start + p])),
+            join(load_like(ms, q * k, zero), load_like(ms, p * k, zero)),
+            join(load_like(vs, q * k, zero), load_like(vs, p * k, zero)),
+            join(load_like(gains, q * k, zero), load_like(gains, p * k, zero)), join(f, f), join(s, s), y, w, room,
         )  # fmt: skip
-        store(new_m, q * 8, first_half(m))
-        store(new_v, q * 8, first_half(v))
-        store(new_m, p * 8, second_half(m))
-        store(new_v, p * 8, second_half(v))
-    for i in range(0, (stop - start) * 8, 8):
-        out_of_range |= (
-            bits_of(magnitude(load8(new_m, i)) <= largest_mean) & bits_of(load8(new_v, i) >= least_variance) ^ ALL8
-        )
+        store(new_m, q * k, first_half(m))
+        store(new_v, q * k, first_half(v))
+        store(new_m, p * k, second_half(m))
+        store(new_v, p * k, second_half(v))
+    for i in range(0, (stop - start) * k, k):
+        m, v = load_like(new_m, i, zero), load_like(new_v, i, zero)
+        out_of_range |= bits_of(magnitude(m) <= largest_mean) & bits_of(v >= least_variance) ^ every
     if out_of_range != 0:
         return False
     for q in range(start, stop):
-        at = (q - start) * 8
-        j = np.int64(indices[q]) * 16
-        store(cells, j, load8(new_m, at))
-        store(cells, j + 8, load8(new_v, at))
+        at = (q - start) * k
+        j = np.int64(indices[q]) * (2 * k)
+        store(cells, j, load_like(new_m, at, zero))
+        store(cells, j + k, load_like(new_v, at, zero))
     return True

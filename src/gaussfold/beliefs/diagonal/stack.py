@@ -1,0 +1,347 @@
+"""Lanes of several priors and memories, side by side and stacked: what ``prior_std="auto"`` is for sparse features."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Self, final
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from gaussfold import schema
+from gaussfold.beliefs.diagonal import passes, storage
+from gaussfold.beliefs.diagonal.base import NO_SECOND_VISIT, DiagonalBelief, check_dim, sum_draws
+from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
+from gaussfold.beliefs.diagonal.coupling import Coupling
+from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
+from gaussfold.beliefs.diagonal.stack_numbers import StackNumbers
+from gaussfold.beliefs.diagonal.state import State, mix_moments
+from gaussfold.checks import between
+from gaussfold.dynamics import Forgetting, moving
+from gaussfold.engine.programs import can_be_marginalised
+from gaussfold.observations import Observations, admit
+from gaussfold.protocols import Belief
+from gaussfold.rows import sparse_rows
+from gaussfold.trace import ONCE, Pass, RowError, Trace, check_moments
+from gaussfold.types import Array, ArrayLike, Moments, Program
+
+LANE_STDS = (0.06, 0.4, 2.7, 18.0)
+"""Prior standard deviations of the lanes that stand still."""
+MOVING_STD, MEMORY = 1.0, 0.99
+"""Of the lane that forgets: it remembers about 100 rows."""
+TAME = 1e6
+"""Values and weights up to here can drive no number out of the range of what is stored."""
+SIDE_BY_SIDE = 1 << 14
+"""So many entries are worth a thread of their own."""
+
+
+@final
+class DiagonalStack(DiagonalBelief):
+    """Diagonal Gaussians that differ in prior and memory see the same rows; a small Gaussian learns what each counts.
+
+    The lanes are those of a :class:`DiagonalMixture` and one that forgets. Their predictions, and how labels have been
+    of late, are the inputs of a *stack*: a dense Gaussian belief over how much each counts, conditioned on every row.
+    Lanes and stack are mixed by how well they have predicted, and a little of the weight is handed out anew all the
+    time. So the total log loss stays within log(2K) + 0.1 log n nats of that of the best of the K lanes in hindsight,
+    and within a few nats a lane of the best linear combination of them: neither the width of the prior nor how fast the
+    world changes need be known, and predictions that are too timid or too bold are put right.
+
+    Parameters
+    ----------
+    components
+        Diagonal Gaussians of one dimension, dtype and coupling that stand still, with different priors.
+    forgetting
+        A further one, which returns to what it is now.
+    memory
+        Its factor of forgetting a row, in (0, 1).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gaussfold as gf
+    >>> belief = DiagonalStack.isotropic(3)
+    >>> X = np.eye(3)[[0, 1, 2] * 20]
+    >>> result = gf.fold(belief, gf.likelihoods.Bernoulli("logit"), X, [1, 0, 1] * 20, rule="newton")
+    >>> print(belief.marginal(np.eye(3)).mean.round(1))
+    [ 5.7 -6.4  5.7]
+    """
+
+    def __init__(
+        self, components: Sequence[DiagonalGaussian], forgetting: DiagonalGaussian, memory: float = MEMORY
+    ) -> None:
+        together = DiagonalMixture([*components, forgetting])  # which checks that they are alike
+        self._state = DiagonalMixture(components).parts()
+        self._moving, self._return_to = forgetting.copy(), forgetting.copy()
+        self._memory = between("memory", memory, 0, 1, "()")
+        self._stack = StackNumbers.start(len(together.weights))
+
+    @classmethod
+    def isotropic(
+        cls,
+        dim: int,
+        stds: Sequence[float] = LANE_STDS,
+        mean: ArrayLike = 0.0,
+        coupling: str | Coupling = "marginal",
+        dtype: DTypeLike = np.float64,
+    ) -> Self:
+        """One lane N(mean, std² I) per std, and one that forgets."""
+        size = check_dim(dim)
+        lanes = [DiagonalGaussian.isotropic(size, std, mean, coupling, dtype) for std in (*stds, MOVING_STD)]
+        return cls(lanes[:-1], lanes[-1])
+
+    @property
+    def log_weights(self) -> Array:
+        """Logarithms of how much each lane, and last the stack, is believed."""
+        return np.log(self._stack.weights)
+
+    @property
+    def weights(self) -> Array:
+        """How much each lane (the one that forgets after the others), and last the stack, is believed."""
+        return self._stack.weights.copy()
+
+    @property
+    def shares(self) -> Array:
+        """How much each lane counts in the stack, on average; then how labels were of late, and a constant."""
+        return self._stack.mean.copy()
+
+    # Reading off.
+
+    def _lanes(self, X: ArrayLike) -> Moments:
+        rows = sparse_rows(X, self._state.dim)
+        parts = passes.look_at(self._state, rows), self._moving.marginals(rows)
+        return Moments(*(np.concatenate(column, axis=1) for column in zip(*parts, strict=True)))
+
+    def readings(self, X: ArrayLike) -> tuple[Moments, Moments]:
+        """What each lane, and last the stack, predicts with, (n, K + 1); and mean and variance of x'θ.
+
+        The stack predicts with the lanes' uncertainty averaged away: that is not in its variance, but in x'θ's.
+        """
+        mean, variance = check_moments(self._stack.look(check_moments(self._lanes(X))))
+        told = [np.delete(column, -2, axis=1) for column in (mean, variance)]
+        return Moments(mean[:, :-1], variance[:, :-1]), mix_moments(self.log_weights, *told)
+
+    def marginals(self, X: ArrayLike) -> Moments:
+        """What each lane, and last the stack, predicts with: shape (n, K + 1)."""
+        return self.readings(X)[0]
+
+    def marginal(self, X: ArrayLike) -> Moments:
+        """Mean and variance of x'θ for each row x of X, within lanes and stack and between them."""
+        return self.readings(X)[1]
+
+    def cells(self, columns: np.ndarray | None = None) -> Array:
+        """Means and variances per feature of each lane, and last as the stack sees them, shape (d, 2, K + 1)."""
+        lanes = np.concatenate([super().cells(columns), self._moving.cells(columns)], axis=2)
+        return np.concatenate([lanes, self._stack.implied(lanes)], axis=2)
+
+    def moments(self, columns: ArrayLike) -> Moments:
+        """Mean and variance of some parameters, without touching the others."""
+        cells = self.cells(np.asarray(columns))
+        return mix_moments(self.log_weights, cells[:, 0], cells[:, 1])
+
+    @property
+    def mean(self) -> Array:
+        """Mean of the mixture."""
+        return np.asarray(self.cells()[:, 0] @ self.weights)
+
+    def variance(self) -> Array:
+        """Variance of each parameter under the mixture: within the parts and between them."""
+        cells = self.cells()
+        return mix_moments(self.log_weights, cells[:, 0], cells[:, 1]).variance
+
+    @property
+    def offsets(self) -> Array:
+        """What each lane, and last the stack, adds to x'θ that no feature of a row is responsible for."""
+        return np.append(np.zeros(self._stack.weights.size - 1), self._stack.offset(self._stack.mean))
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Draw n parameter vectors, each from a lane or the stack, drawn by weight."""
+        cells = self.cells()
+        return np.stack([self._draw(cells, k, rng)[0] for k in self._choose(n, rng)])
+
+    def sample_latent(self, X: ArrayLike, n: int, rng: np.random.Generator) -> Array:
+        """Draw x'θ at all rows jointly, n times: only the parameters that the rows see are drawn."""
+        rows = sparse_rows(X, self.dim)
+        columns, place = np.unique(rows.indices, return_inverse=True)
+        cells = self.cells(columns)
+        draws = [self._draw(cells, k, rng) for k in self._choose(n, rng)]
+        return sum_draws(rows, place, [draw for draw, _ in draws]) + np.array([[offset] for _, offset in draws])
+
+    def _choose(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        return rng.choice(self._stack.weights.size, size=n, p=self.weights / self.weights.sum())
+
+    def _draw(self, cells: Array, k: int, rng: np.random.Generator) -> tuple[Array, float]:
+        """Parameters of some features under lane k, or the stack of shares that are drawn too; and what is added."""
+        noise = rng.standard_normal(len(cells))
+        lanes = cells[:, 0, :-1] + np.sqrt(cells[:, 1, :-1]) * noise[:, None]
+        if k < lanes.shape[1]:
+            return np.asarray(lanes[:, k]), 0.0
+        shares = rng.multivariate_normal(self._stack.mean, self._stack.cov, method="eigh")
+        return np.asarray(lanes @ shares[:-2]), self._stack.offset(shares)
+
+    def log_prob(self, theta: ArrayLike) -> Array:
+        """Log density at each row of theta (or at one vector)."""
+        cells = self.cells()
+        parts = [
+            DiagonalGaussian(cells[:, 0, k], cells[:, 1, k], self.coupling).log_prob(theta)
+            for k in range(cells.shape[2])
+        ]
+        return np.asarray(
+            np.logaddexp.reduce([w + part for w, part in zip(self.log_weights, parts, strict=True)], axis=0)
+        )
+
+    # Learning.
+
+    def absorb(self, x: Array, precision: float, shift: float) -> None:  # noqa: ARG002 - see the protocol
+        """Refuse: lanes are weighed by what they predicted, which one site for all of them does not tell."""
+        msg = "belief: a DiagonalStack takes the built-in likelihoods only; use DiagonalGaussian, coupling='joint'"
+        raise ValueError(msg)
+
+    def absorb_stream(self, data: Observations, program: Program, how: Pass = ONCE, *loose: object) -> Trace:
+        """Visit rows in order, each once, by every lane; then learn what each counts, row by row."""
+        data = admit(data, self.dim, *loose)
+        self._check(program, how)
+        if data.y.size == 0:
+            return Trace.empty(0)
+        rows = sparse_rows(data.X, self.dim)
+        sparse = passes.Sparse(rows, data.y, data.weight)
+        largest = max(np.abs(rows.data).max(initial=0.0), data.weight.max(initial=0.0))
+        outcome = self._learn(sparse, program, logged=how.whole or not largest <= TAME)
+        if isinstance(outcome, Trace):
+            return outcome
+        raise RowError(outcome, None if how.whole else self.absorb_stream(data.part(slice(outcome)), program, how))
+
+    def _check(self, program: Program, how: Pass) -> None:
+        if how.sites is not None:
+            raise ValueError(NO_SECOND_VISIT)
+        if moving(how.dynamics) is not None:
+            msg = (
+                "dynamics: the lanes of a DiagonalStack stand still or forget as they were told; use a DiagonalMixture"
+            )
+            raise ValueError(msg)
+        if not can_be_marginalised(program):
+            msg = "belief: a DiagonalStack averages likelihoods over Gaussians, which a Student-t has no form for"
+            raise ValueError(msg)
+        passes.check(self._state, program)
+
+    def _learn(self, data: passes.Sparse, program: Program, *, logged: bool) -> Trace | int:
+        """Learn all rows; or none, and say which failed. An error leaves everything as it was, if a log is kept."""
+        still, follower, numbers = self._state, self._moving.parts(), self._stack.copied()
+        before = dict(vars(still)), dict(vars(follower))
+        learned: list[tuple[State, passes.Learned]] = []
+
+        def run(state: State, rate: float) -> None:
+            learned.append((state, passes.learn(state, data, program, rate, logged=logged)))
+
+        try:
+            still.widen(data.rows.indices)
+            follower.widen(data.rows.indices)
+            rate = self._moving.ticks(Forgetting(self._memory, self._return_to))
+            _side_by_side(lambda: run(follower, rate), lambda: run(still, 0.0), data.rows.data.size)
+            outcome = self._join(learned, data, program)
+            if isinstance(outcome, Trace):
+                return outcome
+        except BaseException:
+            if logged:
+                self._take_back(learned, before, numbers)
+            raise
+        if not logged:
+            msg = f"row {outcome}: tame values have driven a number out of range, which they cannot"
+            raise RuntimeError(msg)
+        self._take_back(learned, before, numbers)
+        return outcome
+
+    def _join(self, learned: list[tuple[State, passes.Learned]], data: passes.Sparse, program: Program) -> Trace | int:
+        """From what the lanes met to what the stack predicted; or the first row that failed."""
+        failed = [done.failed for _, done in learned if done.failed >= 0]
+        if failed:
+            return min(failed)
+        met = {id(state): done.met for state, done in learned}
+        parts = [met[id(state)] for state in (self._state, self._moving.parts())]
+        lanes = Moments(
+            np.concatenate([part.mean for part in parts], axis=1),
+            np.concatenate([part.variance for part in parts], axis=1),
+        )
+        return self._stack.learn(lanes, data.y, data.weight, program)
+
+    def _take_back(
+        self,
+        learned: list[tuple[State, passes.Learned]],
+        before: tuple[dict[str, object], dict[str, object]],
+        numbers: StackNumbers,
+    ) -> None:
+        for state, done in learned:
+            done.take_back(state)
+        vars(self._state).update(before[0])
+        vars(self._moving.parts()).update(before[1])
+        self._stack.put_back(numbers)
+
+    # Time.
+
+    def relax(self, factor: float, prior: Belief) -> None:
+        """Every lane relaxes towards that of the prior."""
+        if not isinstance(prior, DiagonalStack):
+            msg = f"prior: a {type(prior).__name__}; a DiagonalStack forgets towards one of its own kind"
+            raise ValueError(msg)  # noqa: TRY004 - the one kind of error that arguments raise here
+        super().relax(factor, prior)
+        self._moving.relax(factor, prior._return_to)
+
+    def diffuse(self, variance: float | Array) -> None:
+        """Every lane's variances grow."""
+        super().diffuse(variance)
+        self._moving.diffuse(variance)
+
+    # Copies and arrays.
+
+    def set_start(self, prior: Self) -> None:
+        """Nothing to say: files of this kind have it."""
+        del prior
+
+    def state(self, *, copy: bool = True) -> dict[str, np.ndarray]:
+        """Named arrays that hold everything: of the cells only those that were touched, if that is less."""
+        arrays = storage.to_arrays(self._state, copy=copy) | {"memory": np.array([self._memory])}
+        for prefix, part in (("moving.", self._moving), ("return_to.", self._return_to)):
+            arrays |= {prefix + name: array for name, array in part.state(copy=copy).items()}
+        return arrays | (self._stack.copied() if copy else self._stack).arrays()
+
+    @classmethod
+    def from_state(cls, state: dict[str, np.ndarray], *, copy: bool = True) -> Self:
+        """The belief of :meth:`state`, bit for bit; ``copy=False`` takes the arrays over."""
+        storage.check(state)
+        schema.check(state, (schema.Part("memory", (1,), "double", high=1.0, positive=True),))
+        self = cls._of(storage.from_arrays(state, copy=copy))
+        self._memory = float(state["memory"][0])
+        self._moving, self._return_to = (
+            DiagonalGaussian.from_state(schema.part_of(state, prefix), copy=copy)
+            for prefix in ("moving.", "return_to.")
+        )
+        for name, part in (("moving", self._moving), ("return_to", self._return_to)):
+            schema.equal(f"{name}.dim", part.dim, self.dim, "that of the other lanes")
+            schema.equal(f"{name}.coupling", part.coupling.form, self.coupling.form, "that of the other lanes")
+            schema.equal(f"{name}.cells", part.dtype, self.dtype, "as the other lanes are stored")
+        self._stack = StackNumbers.from_arrays(state, self._state.cells.shape[2] + 1)
+        return self
+
+
+def _side_by_side(one: Callable[[], None], other: Callable[[], None], entries: int) -> None:
+    """Run both, at the same time where that is worth a thread."""
+    if entries < SIDE_BY_SIDE:
+        one()
+        other()
+        return
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            one()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        other()
+    finally:
+        thread.join()
+    if errors:
+        raise errors[0]

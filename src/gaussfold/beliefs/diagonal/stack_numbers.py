@@ -1,0 +1,130 @@
+"""How much each lane of a stack counts: the numbers, how they start, and what they must be like in a file."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple, Self
+
+import numpy as np
+
+from gaussfold import schema
+from gaussfold.engine.programs import averaging, score_rows
+from gaussfold.engine.sparse.stacking import look_stacked, stack_rows, weigh_rows
+from gaussfold.trace import Trace
+from gaussfold.types import Array, Moments, Program
+
+WEIGHT_STD, CONSTANT_STD = 1.0, 0.3
+"""Of what a lane counts, before any data, and of what is added; lanes count 1/K each on average."""
+RECENT_FORGETS, RECENT_VARIANCE = -math.log(0.9), 1.0
+"""The lane that sees the constant only remembers ten rows."""
+STACK_WEIGHT = 0.5
+"""Prior probability that the stack predicts best; the lanes share the rest alike."""
+PARTS = (
+    schema.Part("stack.mean", ("inputs",), "double"),
+    schema.Part("stack.cov", ("inputs", "inputs"), "double", symmetric=True),
+    schema.Part("stack.recent", (2,), "double"),
+    schema.Part("stack.weights", ("experts",), "double", low=0.0, high=1.0, positive=True),
+    schema.Part("stack.averaging", (2,), "double", low=0.0),
+    schema.Part("stack.count", (1,), "double", low=0.0),
+)
+
+
+class StackNumbers(NamedTuple):
+    """K lanes, K + 2 inputs (how labels were of late, and a constant), K + 1 experts: ``engine.sparse.stacking``."""
+
+    mean: Array
+    cov: Array
+    recent: Array
+    """Mean and variance of the lane that sees the constant only."""
+    weights: Array
+    """Of the lanes, then of the stack; they add up to 1."""
+    averaging: Array
+    """How the likelihood averages over a Gaussian (``programs.averaging``): known once a row has been learned."""
+    count: Array
+    """Rows learned."""
+
+    @classmethod
+    def start(cls, lanes: int) -> Self:
+        """Before any row: the mean of the lanes."""
+        spread = np.append(np.full(lanes + 1, WEIGHT_STD), CONSTANT_STD)
+        mean = np.append(np.full(lanes, 1.0 / lanes), [0.0, 0.0])
+        recent = np.array([0.0, RECENT_VARIANCE])
+        return cls(mean, np.diag(spread**2), recent, _prior_weights(lanes), np.zeros(2), np.zeros(1))
+
+    def copied(self) -> Self:
+        """In memory of their own."""
+        return type(self)(*(array.copy() for array in self))
+
+    def put_back(self, other: Self) -> None:
+        """Take over another's numbers."""
+        for mine, theirs in zip(self, other, strict=True):
+            mine[:] = theirs
+
+    def look(self, lanes: Moments) -> Moments:
+        """Marginals of the lanes, (n, K), then what the stack predicts with and what it reports, (n, K + 2)."""
+        with_stack = _with_room(lanes)
+        c, s = self.averaging.tolist()
+        look_stacked((c, s), with_stack.mean, with_stack.variance, self.recent, self.mean, self.cov)
+        return with_stack
+
+    def learn(self, lanes: Moments, y: Array, weight: Array, program: Program) -> Trace | int:
+        """What was predicted of each row before it was learned; or the row at which a number is no longer finite."""
+        self.averaging[:] = averaging(program)
+        met = _with_room(lanes)
+        c, s = self.averaging.tolist()
+        failed = stack_rows(
+            program, (c, s), y, weight, met.mean, met.variance, self.recent, RECENT_FORGETS, RECENT_VARIANCE, self.mean,
+            self.cov,
+        )  # fmt: skip
+        if failed >= 0:
+            return int(failed)
+        predicting = [np.ascontiguousarray(column[:, :-1]) for column in met]
+        scores = np.empty_like(predicting[0])
+        score_rows(program, y, *predicting, scores)
+        mixed = np.empty((3, y.size))
+        prior = _prior_weights(self.weights.size - 1)
+        weigh_rows(program.family, y, weight, met.mean, met.variance, scores, prior, self.weights, self.count, mixed)
+        nothing = np.full(y.size, math.nan)
+        return Trace(mixed[0], mixed[1], mixed[2], nothing, nothing)
+
+    def implied(self, cells: Array) -> Array:
+        """Means and variances of the parameters as the stack sees them, (n, 2, 1), from the lanes' (n, 2, K)."""
+        shares = self.mean[: cells.shape[2]]
+        spread = np.sqrt(cells[:, 1]) @ shares
+        least = np.finfo(float).tiny
+        return np.stack([cells[:, 0] @ shares, np.maximum(spread**2, least)], axis=1)[:, :, None]
+
+    def offset(self, shares: Array) -> float:
+        """What the stack adds to x'θ that no feature of a row is responsible for, for these shares."""
+        c, s = self.averaging.tolist()
+        mean, variance = self.recent.tolist()
+        return float(shares[-2] * (mean + s * variance) / math.sqrt(1.0 + c * variance) + shares[-1])
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """For a file."""
+        return {f"stack.{name}": array for name, array in self._asdict().items()}
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray], lanes: int) -> Self:
+        """Undo :meth:`arrays`, bit for bit, for so many lanes."""
+        sizes = schema.check(arrays, PARTS)
+        schema.equal("stack.mean", sizes["inputs"], lanes + 2, "the lanes, how labels were of late, a constant")
+        schema.equal("stack.weights", sizes["experts"], lanes + 1, "the lanes and the stack")
+        total = float(arrays["stack.weights"].sum())
+        if not abs(total - 1.0) <= schema.ROUNDING:
+            schema.refuse("stack.weights", f"weights that add up to {total!r}", "1 is needed")
+        if not arrays["stack.recent"][1] > 0.0:
+            schema.refuse("stack.recent", f"a variance of {float(arrays['stack.recent'][1])!r}", "> 0 is needed")
+        return cls(*(np.array(arrays[f"stack.{name}"]) for name in cls._fields))
+
+
+def _prior_weights(lanes: int) -> Array:
+    return np.append(np.full(lanes, (1.0 - STACK_WEIGHT) / lanes), STACK_WEIGHT)
+
+
+def _with_room(lanes: Moments) -> Moments:
+    """The lanes' marginals and two columns more."""
+    n, k = lanes.mean.shape
+    room = np.zeros((2, n, k + 2))
+    room[0, :, :k], room[1, :, :k] = lanes
+    return Moments(room[0], room[1])
