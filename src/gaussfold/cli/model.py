@@ -17,6 +17,7 @@ from gaussfold.beliefs.diagonal.state import mix_moments
 from gaussfold.checks import whole
 from gaussfold.cli.progressive_loss import LEARNED, LOSS, POSITIVE, SEEN, WEIGHT, add_losses
 from gaussfold.cli.sampling import sampled_latent
+from gaussfold.cli.scales import Scales
 from gaussfold.cli.setting import Setting
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.messages import DataError
@@ -66,6 +67,7 @@ class StreamModel:
     totals: Array = field(default_factory=lambda: np.zeros(6))
     run: dict[str, int] = field(default_factory=dict)
     names: dict[int, str] | None = None
+    scales: Scales = field(default_factory=Scales)
 
     def __post_init__(self) -> None:
         """Resolve names once."""
@@ -116,6 +118,22 @@ class StreamModel:
         stay learned; see `refuse_row`.
         """
         self.meet(chunk)
+        if self.setting.scale == "none":
+            return self._fold(chunk)
+        # Scaled values are tame, and 0 and 1 cannot surprise; other labels can, and then the scales are taken back.
+        before = None if self.binary else self.scales.remembered(chunk)
+        try:
+            return self._fold(self._scaled(chunk, learn=True))
+        except RowError as error:
+            if before is not None:
+                self.scales.put_back(before)
+                self.scales.scaled(chunk.rows(0, error.row), self.reading, learn=True)
+            raise
+
+    def _scaled(self, chunk: Chunk, *, learn: bool = False) -> Chunk:
+        return chunk if self.setting.scale == "none" else self.scales.scaled(chunk, self.reading, learn=learn)
+
+    def _fold(self, chunk: Chunk) -> Trace:
         return fold(
             self.belief, self._likelihood, rows_of(chunk), chunk.label, self.setting.rule, "posterior",
             sample_weight=chunk.weight, dynamics=self._dynamics, whole=False,
@@ -123,7 +141,10 @@ class StreamModel:
 
     def score(self, chunk: Chunk) -> Trace:
         """Predictions and their log scores without learning."""
-        (latent, (mean, variance)), log_weights = self.belief.readings(rows_of(chunk)), self.belief.log_weights
+        (latent, (mean, variance)), log_weights = (
+            self.belief.readings(rows_of(self._scaled(chunk))),
+            self.belief.log_weights,
+        )
         scores = self._likelihood.log_predictive(chunk.label[:, None], latent)
         log_p = np.logaddexp.reduce(log_weights + scores, axis=1)
         nothing = np.zeros(len(chunk))
@@ -149,7 +170,10 @@ class StreamModel:
 
     def predict(self, chunk: Chunk) -> Prediction:
         """Label and x'θ of each row, with mean and standard deviation."""
-        (latent, (mean, variance)), log_weights = self.belief.readings(rows_of(chunk)), self.belief.log_weights
+        (latent, (mean, variance)), log_weights = (
+            self.belief.readings(rows_of(self._scaled(chunk))),
+            self.belief.log_weights,
+        )
         label, spread = mix_moments(log_weights, *self._likelihood.predictive(latent))
         return Prediction(label, np.sqrt(spread), mean, np.sqrt(variance))
 
@@ -167,7 +191,9 @@ class StreamModel:
 
     def thompson(self, chunk: Chunk, seed: int) -> Array:
         """Expected labels under one draw of the weights; the same draw for all chunks."""
-        return np.asarray(self._likelihood.conditional(sampled_latent(self.belief, rows_of(chunk), seed)).mean)
+        return np.asarray(
+            self._likelihood.conditional(sampled_latent(self.belief, rows_of(self._scaled(chunk)), seed)).mean
+        )
 
     @property
     def average_loss(self) -> float:
@@ -200,6 +226,7 @@ class StreamModel:
         """Everything numeric, as named arrays (the belief's are views)."""
         arrays = {f"belief.{name}": array for name, array in self.belief.state(copy=False).items()}
         arrays["totals"] = self.totals
+        arrays |= self.scales.arrays()
         if self.names is not None:
             slots = sorted(self.names)
             text = [self.names[slot].encode() for slot in slots]
@@ -246,6 +273,7 @@ class StreamModel:
             arrays["totals"],
             header["run"],
             names,
+            Scales.from_arrays(arrays, reading.width),
         )
 
 

@@ -194,13 +194,22 @@ class Learning:
         float | None,
         _learning("--forgetting", help="In (0, 1]; 0.9999 remembers about 10000 rows per feature (1)."),
     ] = None
+    scale: Annotated[
+        str | None,
+        _learning(
+            "--scale",
+            help="auto: columns of numbers are centred and scaled, values of other features scaled, as they come; "
+            "none (auto).",
+            autocompletion=_among("auto", "none"),
+        ),
+    ] = None
     float32: Annotated[bool, _learning("--float32", help="Store weights in half the memory.")] = False
 
     def chosen(self) -> Document:
         """Return what the user gave, as fields of `gaussfold.cli.setting.Setting`."""
         from gaussfold.cli.setting import parse_prior
 
-        names = ("likelihood", "noise_std", "coupling", "rule", "forgetting")
+        names = ("likelihood", "noise_std", "coupling", "rule", "forgetting", "scale")
         given = {name: value for name, value in vars(self).items() if name in names and value is not None}
         return given | parse_prior(self.prior_std or ()) | ({"dtype": "float32"} if self.float32 else {})
 

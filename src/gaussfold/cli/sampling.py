@@ -15,9 +15,8 @@ def sampled_latent(belief: DiagonalBelief, rows: Rows, seed: int) -> Array:
     columns, place = np.unique(rows.indices, return_inverse=True)
     weights = np.exp(belief.log_weights)
     k = int(np.random.default_rng(seed).choice(weights.size, p=weights))
-    cells = belief.cells(columns)
-    theta = cells[:, 0, k] + np.sqrt(cells[:, 1, k]) * _normals(columns, seed)
-    return np.asarray(sum_draws(rows, place, [theta])[0]) + belief.offsets[k]
+    away = np.sqrt(belief.cells(columns)[:, 1, k]) * _normals(columns, seed)
+    return np.asarray(belief.reports(rows).mean[:, k] + sum_draws(rows, place, [away])[0])
 
 
 def _normals(columns: np.ndarray, seed: int) -> Array:

@@ -14,6 +14,8 @@ from gaussfold.checks import between, one_of, positive, refuse
 from gaussfold.data.reading import Document
 
 AUTO = "auto"
+SCALES = (AUTO, "none")
+"""What ``--scale`` takes."""
 DEFAULT_PRIOR = {"prior_std": AUTO}
 """What `train` starts from when nothing is said: five lanes cost less than three times one (RESULTS.md)."""
 LABELS = {"logit": "binary", "probit": "binary", "gaussian": "real", "poisson": "count"}
@@ -32,6 +34,8 @@ class Setting:
     coupling: str = "marginal"
     forgetting: float = 1.0
     dtype: str = "float64"
+    scale: str = "auto"
+    """Whether features are scaled by what is seen of them; "none" in files from before that."""
     lanes: str = "stacked"
     """Of `AUTO`: "stacked", or "mixed" in files from before there were stacks."""
 
@@ -52,6 +56,7 @@ class Setting:
             msg = f"noise-std={self.noise_std!r}: {self.likelihood} labels have none; it goes with gaussian"
             raise ValueError(msg)
         between("forgetting", self.forgetting, 0, 1, "(]", remedy="1 remembers everything")
+        one_of("scale", self.scale, SCALES)
         one_of("lanes", self.lanes, ("stacked", "mixed"))
 
     @property
@@ -83,7 +88,7 @@ class Setting:
     @classmethod
     def from_json(cls, document: Document) -> Self:
         """Undo ``vars``; files written before there were other likelihoods have a link."""
-        values = {"lanes": "mixed"} | dict(document)
+        values = {"lanes": "mixed", "scale": "none"} | dict(document)
         if "link" in values:
             values["likelihood"] = values.pop("link")
         values["prior_stds"] = tuple((name, std) for name, std in values.get("prior_stds", ()))

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from gaussfold.engine.families import can_marginalise, has_soft_labels, is_log_concave, marginalised, runs_in_lanes
+from gaussfold.engine.families import can_marginalise, has_soft_labels, is_log_concave, runs_in_lanes
 from gaussfold.engine.rules import finds_mode
 from gaussfold.engine.scalar.sites import EXTRAGRADIENT_PRINTED, POSTERIOR
 from gaussfold.engine.sparse.logit_scores import logit_scores
 from gaussfold.engine.sparse.mixing import any_scores, mix
+from gaussfold.engine.sparse.stacking import averaging_of
 from gaussfold.engine.sparse.visit_any import CURVATURE, MARGINAL, SOLVED
 from gaussfold.types import Program
 
@@ -99,8 +100,8 @@ def mix_rows(
 
 def averaging(program: Program) -> tuple[float, float]:
     """(c, s): the likelihood averaged over N(m, v) is that of the latent (m + s v)/√(1 + c v)."""
-    _, k, shift = marginalised(program.family, 1.0)
-    return 1.0 / (k * k) - 1.0, shift
+    c, s = averaging_of(program.family)
+    return float(c), float(s)
 
 
 def mixed_scores(

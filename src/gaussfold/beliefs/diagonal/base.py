@@ -53,11 +53,6 @@ class DiagonalBelief(ABC):
         return self._state.log_weights.copy()
 
     @property
-    def offsets(self) -> Array:
-        """What each component adds to x'θ that no feature of a row is responsible for: nothing, but see a stack."""
-        return np.zeros(self._state.cells.shape[2])
-
-    @property
     def coupling(self) -> Coupling:
         """How the features of a row share an observation."""
         return self._state.coupling
@@ -101,6 +96,10 @@ class DiagonalBelief(ABC):
     def marginal(self, X: ArrayLike) -> Moments:
         """Mean and variance of x'θ for each row x of X (dense or sparse); of a mixture, within and between."""
         return check_moments(mix_moments(self._state.log_weights, *self.marginals(X)))
+
+    def reports(self, X: ArrayLike) -> Moments:
+        """Mean and variance of x'θ as each component reports them, (n, K): what it predicts with, but see a stack."""
+        return self.marginals(X)
 
     def readings(self, X: ArrayLike) -> tuple[Moments, Moments]:
         """What each component predicts with, (n, K); and mean and variance of x'θ for each row."""

@@ -117,9 +117,16 @@ class DiagonalStack(DiagonalBelief):
 
         The stack predicts with the lanes' uncertainty averaged away: that is not in its variance, but in x'θ's.
         """
-        mean, variance = check_moments(self._stack.look(check_moments(self._lanes(X))))
-        told = [np.delete(column, -2, axis=1) for column in (mean, variance)]
+        mean, variance = self._look(X)
+        told = _without_predictions(mean, variance)
         return Moments(mean[:, :-1], variance[:, :-1]), mix_moments(self.log_weights, *told)
+
+    def _look(self, X: ArrayLike) -> Moments:
+        return check_moments(self._stack.look(check_moments(self._lanes(X))))
+
+    def reports(self, X: ArrayLike) -> Moments:
+        """Mean and variance of x'θ as each lane, and last the stack, reports them, (n, K + 1)."""
+        return _without_predictions(*self._look(X))
 
     def marginals(self, X: ArrayLike) -> Moments:
         """What each lane, and last the stack, predicts with: shape (n, K + 1)."""
@@ -149,35 +156,25 @@ class DiagonalStack(DiagonalBelief):
         cells = self.cells()
         return mix_moments(self.log_weights, cells[:, 0], cells[:, 1]).variance
 
-    @property
-    def offsets(self) -> Array:
-        """What each lane, and last the stack, adds to x'θ that no feature of a row is responsible for."""
-        return np.append(np.zeros(self._stack.weights.size - 1), self._stack.offset(self._stack.mean))
-
     def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """Draw n parameter vectors, each from a lane or the stack, drawn by weight."""
+        """Draw n parameter vectors, each from a lane, or as the stack sees them, drawn by weight."""
         cells = self.cells()
-        return np.stack([self._draw(cells, k, rng)[0] for k in self._choose(n, rng)])
+        return np.stack([cells[:, 0, k] + _away(cells, k, rng) for k in self._choose(n, rng)])
 
     def sample_latent(self, X: ArrayLike, n: int, rng: np.random.Generator) -> Array:
         """Draw x'θ at all rows jointly, n times: only the parameters that the rows see are drawn."""
         rows = sparse_rows(X, self.dim)
         columns, place = np.unique(rows.indices, return_inverse=True)
-        cells = self.cells(columns)
-        draws = [self._draw(cells, k, rng) for k in self._choose(n, rng)]
-        return sum_draws(rows, place, [draw for draw, _ in draws]) + np.array([[offset] for _, offset in draws])
+        cells, lanes = self.cells(columns), self._lanes(rows)
+        means = _without_predictions(*self._stack.look(lanes)).mean
+        chosen = self._choose(n, rng)
+        draws = sum_draws(rows, place, [_away(cells, k, rng) for k in chosen]) + means.T[chosen]
+        stacked = chosen == lanes.mean.shape[1]
+        draws[stacked] += self._stack.wander(lanes, int(stacked.sum()), rng)
+        return np.asarray(draws)
 
     def _choose(self, n: int, rng: np.random.Generator) -> np.ndarray:
         return rng.choice(self._stack.weights.size, size=n, p=self.weights / self.weights.sum())
-
-    def _draw(self, cells: Array, k: int, rng: np.random.Generator) -> tuple[Array, float]:
-        """Parameters of some features under lane k, or the stack of shares that are drawn too; and what is added."""
-        noise = rng.standard_normal(len(cells))
-        lanes = cells[:, 0, :-1] + np.sqrt(cells[:, 1, :-1]) * noise[:, None]
-        if k < lanes.shape[1]:
-            return np.asarray(lanes[:, k]), 0.0
-        shares = rng.multivariate_normal(self._stack.mean, self._stack.cov, method="eigh")
-        return np.asarray(lanes @ shares[:-2]), self._stack.offset(shares)
 
     def log_prob(self, theta: ArrayLike) -> Array:
         """Log density at each row of theta (or at one vector)."""
@@ -293,6 +290,10 @@ class DiagonalStack(DiagonalBelief):
 
     # Copies and arrays.
 
+    def copy(self) -> Self:
+        """An independent copy."""
+        return self.from_state(self.state(copy=False))
+
     def set_start(self, prior: Self) -> None:
         """Nothing to say: files of this kind have it."""
         del prior
@@ -321,6 +322,16 @@ class DiagonalStack(DiagonalBelief):
             schema.equal(f"{name}.cells", part.dtype, self.dtype, "as the other lanes are stored")
         self._stack = StackNumbers.from_arrays(state, self._state.cells.shape[2] + 1)
         return self
+
+
+def _away(cells: Array, k: int, rng: np.random.Generator) -> Array:
+    """How far a draw of some parameters is from their means, under lane k or the stack."""
+    return np.asarray(np.sqrt(cells[:, 1, k]) * rng.standard_normal(len(cells)))
+
+
+def _without_predictions(mean: Array, variance: Array) -> Moments:
+    """Lanes, and of the stack what it reports."""
+    return Moments(np.delete(mean, -2, axis=1), np.delete(variance, -2, axis=1))
 
 
 def _side_by_side(one: Callable[[], None], other: Callable[[], None], entries: int) -> None:

@@ -94,11 +94,13 @@ class StackNumbers(NamedTuple):
         least = np.finfo(float).tiny
         return np.stack([cells[:, 0] @ shares, np.maximum(spread**2, least)], axis=1)[:, :, None]
 
-    def offset(self, shares: Array) -> float:
-        """What the stack adds to x'θ that no feature of a row is responsible for, for these shares."""
-        c, s = self.averaging.tolist()
-        mean, variance = self.recent.tolist()
-        return float(shares[-2] * (mean + s * variance) / math.sqrt(1.0 + c * variance) + shares[-1])
+    def wander(self, lanes: Moments, n: int, rng: np.random.Generator) -> Array:
+        """How far the latent of each row is from its mean for shares that are drawn, n times: shape (n, rows)."""
+        away = rng.multivariate_normal(np.zeros_like(self.mean), self.cov, n, method="eigh")
+        (c, s), (mean, variance) = self.averaging, self.recent
+        inputs = (lanes.mean + s * lanes.variance) / np.sqrt(1.0 + c * lanes.variance)
+        late = (mean + s * variance) / math.sqrt(1.0 + c * variance)
+        return np.asarray(away[:, :-2] @ inputs.T + away[:, -2:] @ np.array([[late], [1.0]]))
 
     def arrays(self) -> dict[str, np.ndarray]:
         """For a file."""

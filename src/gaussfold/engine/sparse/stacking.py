@@ -27,7 +27,7 @@ from typing import TypeAlias
 import numpy as np
 
 from gaussfold.engine.compiled import compiled, part
-from gaussfold.engine.families import Family, has_soft_labels
+from gaussfold.engine.families import Family, has_soft_labels, marginalised
 from gaussfold.engine.scalar.expectations import log_predictive
 from gaussfold.engine.scalar.sites import make_site
 from gaussfold.engine.sparse.cells import FORGETS, aged
@@ -36,6 +36,13 @@ from gaussfold.types import Program
 SHARE = 0.1
 Averaging: TypeAlias = tuple[float, float]
 """(c, s): a likelihood averaged over N(m, v) is that of the latent (m + s v)/√(1 + c v); see ``programs.averaging``."""
+
+
+@compiled
+def averaging_of(family: Family) -> Averaging:
+    """(c, s) of a family, from what it says of a variance of 1."""
+    _, k, shift = marginalised(family, 1.0)
+    return 1.0 / (k * k) - 1.0, shift
 
 
 @part
