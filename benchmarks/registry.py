@@ -11,6 +11,14 @@ BENCHMARKS = {
         "benchmarks.sparse",
         "hashed clicks, text file to saved model: ours, Vowpal Wabbit, scikit-learn, River",
     ),
+    "streams": (
+        "benchmarks.streams",
+        "forty streams, no option given: progressive loss beside VW's default, its best of eight, River's best of six",
+    ),
+    "off-grid": (
+        "benchmarks.off_grid",
+        "weights of widths between the lanes of prior_std='auto': regret beside that of the right prior",
+    ),
     "lowrank": (
         "benchmarks.lowrank",
         "L-RVGA in a million dimensions: textbook, ours by row and by block; factor analysis beside scikit-learn",

@@ -73,9 +73,14 @@ def _arrays(name: str, X: np.ndarray, y: np.ndarray, *, numbers: bool = False) -
 def _river(name: str, rows: Iterator[tuple[dict, object]], label: Callable[[object], float], **how: bool) -> Stream:
     kept, labels = [], []
     for x, y in rows:
-        kept.append({str(k): v if isinstance(v, str) else float(v) for k, v in x.items() if _plain(v)})
+        kept.append({_column(k): v if isinstance(v, str) else float(v) for k, v in x.items() if _plain(v)})
         labels.append(label(y))
     return Stream(name, labels, kept, table=True, **how)
+
+
+def _column(name: object) -> str:
+    """A name that is no number: a header of numbers would be a row."""
+    return f"x{name}" if str(name).isdigit() else str(name)
 
 
 def _plain(value: object) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 from collections.abc import Callable
 from pathlib import Path
 
 from river import base, compose, linear_model, optim, preprocessing
-from vowpalwabbit import Workspace
 
 from benchmarks.streams_data import Stream
 
@@ -35,6 +35,10 @@ SMALLEST = 1e-15
 
 def vowpal(stream: Stream, folder: Path) -> dict[str, float]:
     """Mean log loss, or squared error, of predict-then-learn for each setting."""
+    if importlib.util.find_spec("vowpalwabbit") is None:
+        return {}
+    from vowpalwabbit import Workspace
+
     path = stream.write_vw(folder / "peer.vw")
     loss = "squared" if stream.numbers else "logistic"
     found = {}

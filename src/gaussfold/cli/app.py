@@ -28,6 +28,7 @@ def train(
     learning: options.Learning,
     run: options.Run,
     table: options.Table,
+    elsewhere: options.Elsewhere,
 ) -> int:
     """Learn from a file or a stream, one pass, and save the model.
 
@@ -38,9 +39,11 @@ def train(
     from gaussfold.cli.commands.train import train as work
     from gaussfold.cli.setting import DEFAULT_PRIOR, Setting
 
+    elsewhere.refuse()
     chosen = learning.chosen()
     setting = Setting(**(chosen if "prior_stds" in chosen else DEFAULT_PRIOR | chosen))
     given = {"bits": hashing.bits, "interact": tuple(hashing.interact or ()) or None, "hash": hashing.hash}
+    given["noconstant"] = True if hashing.noconstant else None
     chosen |= {name: value for name, value in given.items() if value is not None}
     interrupts.started()
     return work(Job(options.inputs_of(source, hashing, table), run, chosen), setting)

@@ -62,7 +62,7 @@ class Setting:
     @property
     def stacked(self) -> bool:
         """Whether lanes of several priors and memories are stacked; who says how to forget has them mixed."""
-        return self.prior_std == AUTO and self.lanes == "stacked" and self.forgetting == 1.0
+        return isinstance(self.prior_std, str) and self.lanes == "stacked" and self.forgetting == 1.0
 
     @property
     def labels(self) -> str:

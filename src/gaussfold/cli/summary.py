@@ -13,7 +13,6 @@ from gaussfold.beliefs.diagonal.stack import LANE_STDS, DiagonalStack
 from gaussfold.cli.model import StreamModel, constant_loss
 from gaussfold.cli.options import Run
 from gaussfold.cli.progressive_loss import LEARNED, LOSS, SEEN, WEIGHT
-from gaussfold.cli.setting import AUTO
 from gaussfold.data.reading import Document
 from gaussfold.data.strings import collision_rate
 from gaussfold.types import Array
@@ -41,7 +40,7 @@ def summarise(model: StreamModel, before: Array, run: Run, skipped: int, seconds
     if isinstance(model.belief, DiagonalStack):
         names = [*(f"{std:g}" for std in LANE_STDS), "forgetting", "stacked"]
         summary["lanes"] = {name: round(float(p), 6) for name, p in zip(names, model.belief.weights, strict=True)}
-    elif model.setting.prior_std == AUTO:
+    elif isinstance(model.setting.prior_std, str):
         weights = np.exp(model.belief.log_weights)
         best = int(weights.argmax())
         summary |= {"prior_std": PRIOR_GRID[best], "prior_probability": round(float(weights[best]), 6)}
@@ -66,10 +65,7 @@ def tell(summary: Document, run: Run) -> None:
             f"slots           {summary['slots_used']:,} of 2^{summary['bits']} in use; "
             f"about {summary['collision_rate']:.2%} of the features share theirs"
         )
-    if "lanes" in summary:
-        lines.append(_lanes_line(summary["lanes"]))
-    if "prior_probability" in summary:
-        lines.append(_prior_line(summary["prior_std"], summary["prior_probability"]))
+    lines += _prior_lines(summary)
     if summary["model"] is not None:
         lines.append(f"model           {summary['model']}")
     if summary["examples"] and not summary["learned"] and not run.test_only:
@@ -78,16 +74,18 @@ def tell(summary: Document, run: Run) -> None:
         print("\n".join(["", *lines]), file=sys.stderr, flush=True)
 
 
-def _prior_line(std: float, probability: float) -> str:
+def _prior_lines(summary: Document) -> list[str]:
+    """What is believed most, of the priors' widths (or memory) and their stack; nothing where there is one."""
+    if "lanes" in summary:
+        ordered = sorted(summary["lanes"].items(), key=lambda lane: -lane[1])
+        told = [f"{name} {p:.3f}" for name, p in ordered if p >= 0.0005]
+        return [f"prior std       auto: {', '.join(told)}"]
+    if "prior_probability" not in summary:
+        return []
+    std, probability = summary["prior_std"], summary["prior_probability"]
     end = {PRIOR_GRID[0]: "smallest", PRIOR_GRID[-1]: "largest"}.get(std)
     beyond = f"; the {end} that is tried, --prior-std takes others" if end and probability > 0.5 else ""
-    return f"prior std       {std:g} (probability {probability:.3f}{beyond})"
-
-
-def _lanes_line(lanes: dict[str, float]) -> str:
-    """What is believed most, of the priors' widths (or memory) and their stack."""
-    told = [f"{name} {p:.3f}" for name, p in sorted(lanes.items(), key=lambda lane: -lane[1]) if p >= 0.0005]
-    return f"prior std       auto: {', '.join(told)}"
+    return [f"prior std       {std:g} (probability {probability:.3f}{beyond})"]
 
 
 def finite(value: float) -> float | None:

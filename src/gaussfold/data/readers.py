@@ -102,7 +102,9 @@ class Stream:
         seen = Fingerprint()
         for name in self.names:
             with Source(name) as source:
-                for chunk in format_of(name, self.reading, source).read(source, intake):
+                found = format_of(name, self.reading, source)
+                _refuse_columns(found, intake, source.name)
+                for chunk in found.read(source, intake):
                     self.reading, self.n_bad = intake.reading, intake.n_bad
                     if self._fingerprint:
                         seen = seen.after(chunk)
@@ -121,6 +123,16 @@ def format_of(name: str, reading: Reading, source: Source) -> Format:
         msg = f"{source.name}: {kind} cannot be read from a pipe; give the path of a file"
         raise DataError(msg)
     return found
+
+
+def _refuse_columns(found: Format, intake: Intake, source: str) -> None:
+    """Refuse what is said about columns of a format that has none, rather than read on as if it had not been said."""
+    if found.open_table is not None:
+        return
+    for name, value in {**vars(intake.roles), "positive": intake.reading.positive}.items():
+        if value not in (None, ()):
+            msg = f"{source}: {found.name} has no columns, so {name}={value!r} means nothing there; leave it out"
+            raise ValueError(msg)
 
 
 def _ahead(chunks: Iterator[Chunk], stopping: threading.Event) -> Generator[Chunk]:

@@ -124,10 +124,6 @@ class DiagonalBelief(ABC):
         """Features whose cell differs from the one all began with; all of them if they began with their own."""
         return self._state.touched()
 
-    def parts(self) -> State:
-        """Cells and clock, handed over: for a belief that means something else by them."""
-        return self._state
-
     # What is known of single features beforehand.
 
     def set_prior(self, columns: np.ndarray, std: np.ndarray) -> None:

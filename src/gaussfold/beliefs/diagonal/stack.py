@@ -189,8 +189,9 @@ class DiagonalStack(DiagonalBelief):
 
     # Learning.
 
-    def absorb(self, x: Array, precision: float, shift: float) -> None:  # noqa: ARG002 - see the protocol
+    def absorb(self, x: Array, precision: float, shift: float) -> None:
         """Refuse: lanes are weighed by what they predicted, which one site for all of them does not tell."""
+        del x, precision, shift
         msg = "belief: a DiagonalStack takes the built-in likelihoods only; use DiagonalGaussian, coupling='joint'"
         raise ValueError(msg)
 
@@ -277,11 +278,16 @@ class DiagonalStack(DiagonalBelief):
 
     def relax(self, factor: float, prior: Belief) -> None:
         """Every lane relaxes towards that of the prior."""
-        if not isinstance(prior, DiagonalStack):
+        if type(prior) is not DiagonalStack:
             msg = f"prior: a {type(prior).__name__}; a DiagonalStack forgets towards one of its own kind"
-            raise ValueError(msg)  # noqa: TRY004 - the one kind of error that arguments raise here
+            raise ValueError(msg)
         super().relax(factor, prior)
-        self._moving.relax(factor, prior._return_to)
+        self._moving.relax(factor, prior.returns_to)
+
+    @property
+    def returns_to(self) -> DiagonalGaussian:
+        """What the lane that forgets returns to, not to be changed."""
+        return self._return_to
 
     def diffuse(self, variance: float | Array) -> None:
         """Every lane's variances grow."""

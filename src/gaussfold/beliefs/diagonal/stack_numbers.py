@@ -25,7 +25,7 @@ PARTS = (
     schema.Part("stack.recent", (2,), "double"),
     schema.Part("stack.weights", ("experts",), "double", low=0.0, high=1.0, positive=True),
     schema.Part("stack.averaging", (2,), "double", low=0.0),
-    schema.Part("stack.count", (1,), "double", low=0.0),
+    schema.Part("stack.learned", (1,), "double", low=0.0),
 )
 
 
@@ -40,7 +40,7 @@ class StackNumbers(NamedTuple):
     """Of the lanes, then of the stack; they add up to 1."""
     averaging: Array
     """How the likelihood averages over a Gaussian (``programs.averaging``): known once a row has been learned."""
-    count: Array
+    learned: Array
     """Rows learned."""
 
     @classmethod
@@ -73,17 +73,19 @@ class StackNumbers(NamedTuple):
         met = _with_room(lanes)
         c, s = self.averaging.tolist()
         failed = stack_rows(
-            program, (c, s), y, weight, met.mean, met.variance, self.recent, RECENT_FORGETS, RECENT_VARIANCE, self.mean,
-            self.cov,
+            program, (c, s), y, weight, (met.mean, met.variance), self.recent, RECENT_FORGETS, RECENT_VARIANCE,
+            self.mean, self.cov,
         )  # fmt: skip
         if failed >= 0:
             return int(failed)
-        predicting = [np.ascontiguousarray(column[:, :-1]) for column in met]
-        scores = np.empty_like(predicting[0])
-        score_rows(program, y, *predicting, scores)
+        means, variances = (np.ascontiguousarray(column[:, :-1]) for column in met)
+        scores = np.empty_like(means)
+        score_rows(program, y, means, variances, scores)
         mixed = np.empty((3, y.size))
         prior = _prior_weights(self.weights.size - 1)
-        weigh_rows(program.family, y, weight, met.mean, met.variance, scores, prior, self.weights, self.count, mixed)
+        weigh_rows(
+            program.family, y, weight, (met.mean, met.variance), scores, prior, self.weights, self.learned, mixed
+        )
         nothing = np.full(y.size, math.nan)
         return Trace(mixed[0], mixed[1], mixed[2], nothing, nothing)
 

@@ -147,6 +147,7 @@ def _refuse_changes(model: StreamModel, chosen: Document, path: str) -> None:
     """What a model was begun with cannot be chosen again, unless it is the same."""
     reading = model.reading
     known = {**vars(model.setting), "bits": reading.bits, "interact": reading.interact, "hash": reading.hash}
+    known["noconstant"] = not reading.constant
     for name, value in chosen.items():
         if name in known and value != known[name]:
             msg = f"--{name.replace('_', '-')} {value} differs from the model's {known[name]} ({path}); leave it out"

@@ -48,14 +48,12 @@ def divide(
     for r in range(indptr.size - 1):
         for q in range(indptr[r], indptr[r + 1]):
             x, j = data[q], indices[q]
-            count, rms = np.float64(scales[j, 0]), np.float64(scales[j, 1])
             if x != 1.0 and x != 0.0 and learn[r]:
-                count = min(count + 1.0, MOST)
-                rms = math.sqrt(rms * rms + (x * x - rms * rms) / count)
-                scales[j, 0], scales[j, 1] = count, rms
-                rms = np.float64(scales[j, 1])  # as it is stored
-            if count > 0.0:
-                out[q] = x / rms
+                count = min(np.float64(scales[j, 0]) + 1.0, MOST)
+                square = np.float64(scales[j, 1]) ** 2
+                scales[j, 0], scales[j, 1] = count, math.sqrt(square + (x * x - square) / count)
+            if scales[j, 0] > 0.0:
+                out[q] = x / np.float64(scales[j, 1])
             elif x == 1.0 or x == 0.0:
                 out[q] = x
             else:  # a value of a feature of which none is known

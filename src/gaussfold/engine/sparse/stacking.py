@@ -34,6 +34,8 @@ from gaussfold.engine.sparse.cells import FORGETS, aged
 from gaussfold.types import Program
 
 SHARE = 0.1
+Marginals: TypeAlias = tuple[np.ndarray, np.ndarray]
+"""Means and variances, (n, K + 2)."""
 Averaging: TypeAlias = tuple[float, float]
 """(c, s): a likelihood averaged over N(m, v) is that of the latent (m + s v)/√(1 + c v); see ``programs.averaging``."""
 
@@ -99,8 +101,23 @@ def _learn_recent(program: Program, y: float, w: float, recent: np.ndarray, forg
 
 
 @compiled
+def _learn_shares(
+    program: Program, y: float, w: float, m0: float, v0: float, u: np.ndarray, mean: np.ndarray, cov: np.ndarray
+) -> bool:
+    """Condition the shares on a row; whether all is finite."""
+    family, rule, at = program
+    gradient, curvature, _, _, _ = make_site(family, rule, at, y, w, m0, v0)
+    shrink = -curvature / (1.0 - v0 * curvature)
+    for i in range(u.size):
+        mean[i] += u[i] * gradient
+        for j in range(u.size):
+            cov[i, j] -= shrink * (u[i] * u[j])
+    return abs(gradient) < math.inf and abs(shrink) < math.inf
+
+
+@compiled
 def stack_rows(
-    program: Program, averaging: Averaging, y: np.ndarray, w: np.ndarray, means: np.ndarray, variances: np.ndarray,
+    program: Program, averaging: Averaging, y: np.ndarray, w: np.ndarray, marginals: Marginals,
     recent: np.ndarray, forgets: float, prior: float, mean: np.ndarray, cov: np.ndarray,
 ) -> int:  # fmt: skip
     """Go through rows of K lanes' marginals: the stack's to the last two columns before each, then learn it.
@@ -108,7 +125,7 @@ def stack_rows(
     ``recent`` is mean and variance of the lane that sees the constant, which forgets by e^-``forgets`` a row towards
     N(0, ``prior``). Returns the row at which a number is no longer finite, or -1.
     """
-    family, rule, at = program
+    means, variances = marginals
     k = means.shape[1] - 2
     h, u = np.empty(k + 2), np.empty(k + 2)
     for r in range(y.size):
@@ -118,14 +135,9 @@ def stack_rows(
             return r
         if math.isnan(y[r]) or w[r] == 0.0:
             continue
-        gradient, curvature, _, _, _ = make_site(family, rule, at, y[r], w[r], m0, v0)
-        shrink = -curvature / (1.0 - v0 * curvature)
-        for i in range(k + 2):
-            mean[i] += u[i] * gradient
-            for j in range(k + 2):
-                cov[i, j] -= shrink * (u[i] * u[j])
+        learned = _learn_shares(program, y[r], w[r], m0, v0, u, mean, cov)
         _learn_recent(program, y[r], w[r], recent, forgets, prior)
-        if not (abs(gradient) < math.inf and abs(shrink) < math.inf and abs(recent[0]) < math.inf):
+        if not (learned and abs(recent[0]) < math.inf):
             return r
     return -1
 
@@ -154,47 +166,54 @@ def _soft_score(family: Family, y: float, weights: np.ndarray, means: np.ndarray
 
 
 @compiled
+def _report(weights: np.ndarray, means: np.ndarray, variances: np.ndarray) -> tuple[float, float]:
+    """Mean and variance of x'θ: lanes, and of the stack what it reports."""
+    k = weights.size - 1
+    mean = weights[k] * means[k + 1]
+    for c in range(k):
+        mean += weights[c] * means[c]
+    away = means[k + 1] - mean
+    variance = weights[k] * (variances[k + 1] + away * away)
+    for c in range(k):
+        away = means[c] - mean
+        variance += weights[c] * (variances[c] + away * away)
+    return mean, variance
+
+
+@compiled
+def _weigh(w: float, scores: np.ndarray, top: float, share: float, prior: np.ndarray, weights: np.ndarray) -> None:
+    """Bayes' rule, then the share that is handed out anew."""
+    evidence = 0.0
+    for c in range(weights.size):
+        weights[c] *= math.exp(w * (scores[c] - top))
+        evidence += weights[c]
+    for c in range(weights.size):
+        weights[c] = (1.0 - share) * (weights[c] / evidence) + share * prior[c]
+
+
+@compiled
 def weigh_rows(
-    family: Family, y: np.ndarray, w: np.ndarray, means: np.ndarray, variances: np.ndarray, scores: np.ndarray,
-    prior: np.ndarray, weights: np.ndarray, count: np.ndarray, out: np.ndarray,
+    family: Family, y: np.ndarray, w: np.ndarray, marginals: Marginals, scores: np.ndarray, prior: np.ndarray,
+    weights: np.ndarray, learned: np.ndarray, out: np.ndarray,
 ) -> None:  # fmt: skip
     """Mean, variance and score of the mixture before each row to ``out`` (3, n); ``weights`` become those after.
 
-    ``count[0]`` is the number of rows learned before. Rows of weight 0 or without a label change nothing.
+    ``learned[0]`` is the number of rows learned before. Rows of weight 0 or without a label change nothing.
     """
-    k = weights.size - 1
-    gain = np.empty(k + 1)
+    means, variances = marginals
     soft = has_soft_labels(family)
     for r in range(y.size):
-        mean = weights[k] * means[r, k + 1]
-        for c in range(k):
-            mean += weights[c] * means[r, c]
-        away = means[r, k + 1] - mean
-        variance = weights[k] * (variances[r, k + 1] + away * away)
-        top = scores[r, k]
-        for c in range(k):
-            away = means[r, c] - mean
-            variance += weights[c] * (variances[r, c] + away * away)
-            top = max(top, scores[r, c])
-        out[0, r], out[1, r], out[2, r] = mean, variance, math.nan
+        out[0, r], out[1, r] = _report(weights, means[r], variances[r])
+        out[2, r] = math.nan
         if math.isnan(y[r]):
             continue
-        if not abs(top) < math.inf:  # nobody explains it
-            out[2, r] = top
-            continue
+        top = scores[r].max()
         evidence = 0.0
         for c in range(weights.size):
             evidence += weights[c] * math.exp(scores[r, c] - top)
-        out[2, r] = top + math.log(evidence)
+        out[2, r] = top + math.log(evidence) if abs(top) < math.inf else top
         if soft and 0.0 < y[r] < 1.0:
             out[2, r] = _soft_score(family, y[r], weights, means[r], variances[r])
-        if w[r] == 0.0:
-            continue
-        evidence = 0.0
-        for c in range(weights.size):
-            gain[c] = weights[c] * math.exp(w[r] * (scores[r, c] - top))
-            evidence += gain[c]
-        count[0] += 1.0
-        share = SHARE / (count[0] + 1.0)
-        for c in range(weights.size):
-            weights[c] = (1.0 - share) * (gain[c] / evidence) + share * prior[c]
+        if w[r] != 0.0 and abs(top) < math.inf:  # else nobody explains it
+            learned[0] += 1.0
+            _weigh(w[r], scores[r], top, SHARE / (learned[0] + 1.0), prior, weights)

@@ -1,0 +1,73 @@
+"""Many streams, each read from a file with no option given: progressive loss beside Vowpal Wabbit's and River's.
+
+Losses are those of predict-then-learn: log loss, or squared error where labels are numbers (``--likelihood gaussian``
+is then the one option, as ``--loss_function`` is VW's). Peers are judged in hindsight, by their best setting.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import math
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.report import Report
+from benchmarks.streams_data import Stream, streams, tuned
+from benchmarks.streams_peers import river, vowpal
+from gaussfold.cli.app import app
+
+NEAR = 1.01
+"""A loss within one per cent is no loss."""
+QUICK = ("iris", "rcv1_mini", "wine")
+
+
+def ours(stream: Stream, folder: Path) -> float:
+    """What `gaussfold train FILE` says, or for numbers the squared error of the predictions it writes."""
+    path = stream.write_csv(folder / "ours.csv") if stream.table else stream.write_vw(folder / "ours.vw")
+    told = folder / "ours.jsonl"
+    options = ["--likelihood", "gaussian", "-p", str(told)] if stream.numbers else []
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.suppress(SystemExit):
+        app(["train", str(path), "--quiet", "--json", *options])
+    if not stream.numbers:
+        return float(json.loads(out.getvalue().splitlines()[-1])["average_loss"])
+    predicted = np.array([json.loads(line)["prediction"] for line in told.read_text().splitlines()])
+    return float(np.mean((predicted - np.array(stream.labels)) ** 2))
+
+
+def run(*, quick: bool = False) -> Report:
+    """One row a stream; those that were looked at while choosing first, the others untouched."""
+    warnings.simplefilter("ignore")  # of peers that diverge
+    all_of_them = streams()
+    looked_at = tuned([stream.name for stream in all_of_them])
+    chosen = [stream for stream in all_of_them if not quick or stream.name in QUICK]
+    columns = ("stream", "rows", "half", "ours", "VW default", "VW best of 8", "River best of 6", "ours/best", "")
+    report = Report("streams: progressive loss, no option given", columns)
+    with tempfile.TemporaryDirectory() as name:
+        for stream in sorted(chosen, key=lambda each: (each.name not in looked_at, each.name)):
+            report.rows.append(_compare(stream, Path(name), seen=stream.name in looked_at))
+    for half in ("chosen on", "untouched"):
+        rows = [row for row in report.rows if row[2] == half]
+        below = sum(row[7] <= 1.0 for row in rows)
+        near = sum(1.0 < row[7] <= NEAR for row in rows)
+        default = sum(row[3] <= row[4] for row in rows)
+        report.notes.append(
+            f"{half}: at or below the best of both in hindsight on {below} of {len(rows)}, within 1 % on {near} more; "
+            f"at or below VW's default on {default}"
+        )
+    return report
+
+
+def _compare(stream: Stream, folder: Path, *, seen: bool) -> list[object]:
+    loss = ours(stream, folder)
+    theirs = vowpal(stream, folder), river(stream)
+    best = [min((each for each in found.values() if not math.isnan(each)), default=math.nan) for found in theirs]
+    ratio = loss / min(each for each in best if not math.isnan(each))
+    verdict = "" if ratio <= 1.0 else ("within 1 %" if ratio <= NEAR else "behind")
+    half = "chosen on" if seen else "untouched"
+    default = theirs[0].get("default", math.nan)
+    return [stream.name, len(stream.labels), half, loss, default, *best, ratio, verdict]
