@@ -15,7 +15,8 @@ from tests.cli.helpers import clicks, last_json
 def trained(cli, tmp_path):
     data = tmp_path / "d.vw"
     data.write_bytes(clicks(2000))
-    assert cli("train", data, "-b", 12, "-f", tmp_path / "m", "--quiet", "--prior-std", 0.7, "--keep-names")[0] == 0
+    options = ("--prior-std", 0.7, "--scale", "none", "--keep-names", "--quiet")
+    assert cli("train", data, "-b", 12, "-f", tmp_path / "m", *options)[0] == 0
     return data, tmp_path / "m"
 
 
@@ -49,7 +50,7 @@ def test_predictions_in_other_formats_and_with_tags(cli, trained, tmp_path):
 def test_a_mixtures_prediction_is_the_mixture_of_predictions(cli, tmp_path):
     data = tmp_path / "d.vw"
     data.write_bytes(clicks(100))
-    cli("train", data, "-b", 8, "-f", tmp_path / "m", "--quiet", "--prior-std", "auto")
+    cli("train", data, "-b", 8, "-f", tmp_path / "m", "--quiet", "--forgetting", 0.99, "--scale", "none")
     _, out, _ = cli("predict", "-i", tmp_path / "m", data)
     found = np.array(list(csv.reader(out.splitlines()))[1:], float)[:, 0]
     [chunk] = Stream(data, Reading(bits=8), copy=True)

@@ -1,6 +1,7 @@
 """Labels other than clicks: numbers and counts."""
 
 import csv
+import dataclasses
 
 import numpy as np
 import pytest
@@ -34,7 +35,7 @@ def test_the_loss_and_the_predictions_are_those_of_fold(cli, tmp_path, kind):
     likelihood, options, labels = LIKELIHOODS[kind]
     data = tmp_path / "d.vw"
     data.write_bytes(lines(kind))
-    common = ("-b", 9, "--quiet", "--json", "--prior-std", 0.7)
+    common = ("-b", 9, "--quiet", "--json", "--prior-std", 0.7, "--scale", "none")
     code, out, _ = cli("train", data, *common, "--likelihood", kind, *options, "-f", tmp_path / "m")
     assert code == 0
     [chunk] = Stream(data, Reading(bits=9, labels=labels), copy=True)
@@ -110,14 +111,15 @@ def test_an_initial_prediction_is_refused_by_name_unless_it_is_zero(cli):
 
 
 def test_models_from_before_there_were_other_likelihoods_still_load(cli, tmp_path):
-    cli("train", "-b", 8, "--likelihood", "probit", "-f", tmp_path / "m", "--quiet", stdin=b"1 |u x\n-1 |u y\n")
+    more = ("--likelihood", "probit", "--prior-std", 0.7, "--scale", "none", "--quiet")
+    cli("train", "-b", 8, *more, "-f", tmp_path / "m", stdin=b"1 |u x\n-1 |u y\n")
     model = gf.load(tmp_path / "m")
     header = model.store_header()
     header["setting"] = {name: value for name, value in header["setting"].items() if name in OLD_SETTING}
     header["setting"]["link"] = "probit"
     header["reading"]["binary"] = header["reading"].pop("labels") == "binary"
     again = type(model).from_store(header, model.state())
-    assert again.setting == model.setting
+    assert again.setting == dataclasses.replace(model.setting, lanes="mixed")
     assert again.reading == model.reading
 
 

@@ -29,7 +29,7 @@ def stds(chunk, width, given, rest):
 
 @pytest.mark.parametrize("forgetting", [1.0, 0.97])
 def test_the_model_is_that_of_fold_with_one_std_per_feature(cli, data, tmp_path, forgetting):
-    more = ("-q", "us", "--prior-std", "s*u=0.4", "--forgetting", forgetting)
+    more = ("-q", "us", "--prior-std", "s*u=0.4", "--forgetting", forgetting, "--scale", "none")
     code, out, err = cli("train", data, *OPTIONS, *more, "-f", tmp_path / "m")
     assert code == 0, err
     [chunk] = Stream(data, Reading(bits=12, interact=("us",)), copy=True, keep_names=True)

@@ -17,7 +17,9 @@ def data(tmp_path):
 
 
 def test_the_loss_is_that_of_folding_the_rows_one_by_one(cli, data, tmp_path):
-    code, out, _ = cli("train", data, "-b", 9, "-f", tmp_path / "m", "--quiet", "--json", "--prior-std", 0.7)
+    code, out, _ = cli(
+        "train", data, "-b", 9, "-f", tmp_path / "m", "--quiet", "--json", "--prior-std", 0.7, "--scale", "none"
+    )
     assert code == 0
     found = last_json(out)
     assert found["examples"] == 3000
@@ -31,8 +33,12 @@ def test_the_loss_is_that_of_folding_the_rows_one_by_one(cli, data, tmp_path):
     np.testing.assert_array_equal(model.belief.var, belief.var)
 
 
-def test_priors_are_mixed_unless_one_is_named(cli, data, tmp_path):
-    for options, kind in (((), gf.DiagonalMixture), (("--prior-std", "a=0.5"), gf.DiagonalGaussian)):
+def test_priors_are_stacked_unless_one_is_named_or_time_passes(cli, data, tmp_path):
+    for options, kind in (
+        ((), gf.DiagonalStack),
+        (("--forgetting", "0.999"), gf.DiagonalMixture),
+        (("--prior-std", "a=0.5"), gf.DiagonalGaussian),
+    ):
         assert cli("train", data, "-b", 9, "-f", tmp_path / "m", "--quiet", *options)[0] == 0
         assert isinstance(gf.load(tmp_path / "m").belief, kind)
 
@@ -40,16 +46,25 @@ def test_priors_are_mixed_unless_one_is_named(cli, data, tmp_path):
 def test_a_best_prior_at_the_end_of_the_grid_is_told(cli, tmp_path):
     """Labels that one huge weight explains: the widest prior wins."""
     raw = b"".join(b"%d |u x:%g\n" % (k % 2, 0.1 * (2 * (k % 2) - 1)) for k in range(2000))
-    code, _, err = cli("train", "-b", 10, stdin=raw)
+    code, _, err = cli("train", "-b", 10, "--forgetting", 0.99999, "--scale", "none", stdin=raw)
     assert code == 0
     assert "; the largest that is tried, --prior-std takes others)" in err
-    code, _, err = cli("train", "-b", 10, stdin=clicks(3000))
+    code, _, err = cli("train", "-b", 10, "--forgetting", 0.99999, stdin=clicks(3000))
     assert "prior std" in err
     assert "that is tried" not in err
 
 
+def test_what_is_believed_of_the_lanes_is_told(cli, data):
+    code, out, err = cli("train", data, "--json")
+    assert code == 0
+    lanes = last_json(out)["lanes"]
+    assert list(lanes) == ["0.06", "0.4", "2.7", "18", "forgetting", "stacked"]
+    assert sum(lanes.values()) == pytest.approx(1.0, abs=1e-5)
+    assert f"stacked {lanes['stacked']:.3f}" in err
+
+
 def test_the_table_shows_loss_label_prediction_and_std(cli, data):
-    code, out, err = cli("train", data, "-b", 9, "--prior-std", 1.0)
+    code, out, err = cli("train", data, "-b", 9, "--prior-std", 1.0, "--scale", "none")
     lines = err.splitlines()
     assert (code, out) == (0, "")
     assert "average" in lines[0]
