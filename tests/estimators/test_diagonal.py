@@ -8,6 +8,7 @@ from scipy import sparse
 
 import gaussfold as gf
 from gaussfold.beliefs import Marginal
+from gaussfold.beliefs.diagonal.stack import LANE_STDS
 from gaussfold.dynamics import Forgetting
 from gaussfold.likelihoods import Bernoulli, Gaussian, Poisson
 from tests.beliefs.sparse_streams import draw
@@ -69,30 +70,24 @@ def test_a_million_columns_are_never_dense(tmp_path):
     np.testing.assert_allclose(draws.std(axis=0), std, rtol=0.03)
 
 
-def test_automatic_prior_mixes_predictions_within_log_8_of_the_best():
+def test_automatic_prior_stacks_lanes_and_is_never_far_behind_the_best():
     X, y, _ = draw(500, DIM, seed=4)
-    models = [
-        gf.StreamingClassifier(covariance="diagonal", prior_std=2.0**k, expectation="probit", scale=False).fit(
-            X, y, refine=0
-        )
-        for k in range(-4, 4)
-    ]
-    auto = gf.StreamingClassifier(covariance="diagonal", prior_std="auto", expectation="probit", scale=False).fit(
-        X, y, refine=0
-    )
+    options = {"covariance": "diagonal", "expectation": "probit", "scale": False}
+    models = [gf.StreamingClassifier(prior_std=std, **options).fit(X, y, refine=0) for std in LANE_STDS]
+    auto = gf.StreamingClassifier(prior_std="auto", **options).fit(X, y, refine=0)
     losses = 500 * np.array([model.progressive_log_loss_ for model in models])
-    assert 500 * auto.progressive_log_loss_ <= losses.min() + math.log(8) + 1e-9
-    weights = np.exp(losses.min() - losses)
-    weights /= weights.sum()
-    expected = sum(w * model.predict_proba(X) for w, model in zip(weights, models, strict=True))
-    np.testing.assert_allclose(auto.predict_proba(X), expected, rtol=1e-9)
-    np.testing.assert_allclose(np.exp(auto.predict_log_proba(X)), expected, rtol=1e-9)
-    spread = sum(
-        w * (model.predict_proba_std(X)[:, 1] ** 2 + (model.predict_proba(X)[:, 1] - expected[:, 1]) ** 2)
-        for w, model in zip(weights, models, strict=True)
+    assert 500 * auto.progressive_log_loss_ <= losses.min() + math.log(10) + 0.1 * math.log(501) + 0.2
+    belief, likelihood = auto.posterior_, gf.likelihoods.Bernoulli("logit", expectation="probit")
+    parts = likelihood.predictive(belief.marginals(sparse.hstack([X, np.ones((500, 1))]).tocsr()))
+    expected = parts.mean @ belief.weights
+    np.testing.assert_allclose(auto.predict_proba(X)[:, 1], expected, rtol=1e-9)
+    np.testing.assert_allclose(np.exp(auto.predict_log_proba(X)[:, 1]), expected, rtol=1e-9)
+    for k, model in enumerate(models):
+        np.testing.assert_allclose(parts.mean[:, k], model.predict_proba(X)[:, 1], rtol=1e-9)
+    latent = auto.predict_latent(X)
+    np.testing.assert_allclose(
+        latent[0], belief.marginal(sparse.hstack([X, np.ones((500, 1))]).tocsr()).mean, rtol=1e-9
     )
-    np.testing.assert_allclose(auto.predict_proba_std(X)[:, 1], np.sqrt(spread), rtol=1e-9)
-    np.testing.assert_allclose(auto.posterior_.weights, weights, atol=1e-9)
 
 
 def test_automatic_prior_survives_a_file(tmp_path):
