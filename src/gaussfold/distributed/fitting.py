@@ -17,6 +17,7 @@ from gaussfold import likelihoods
 from gaussfold.beliefs.diagonal.base import DiagonalBelief
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
+from gaussfold.beliefs.diagonal.stack import DiagonalStack
 from gaussfold.beliefs.restoring import restore_single
 from gaussfold.checks import one_of, refuse
 from gaussfold.data.chunks import Chunk
@@ -152,6 +153,8 @@ def fit(
 
 def _prior(blank: StreamingClassifier | StreamingRegressor) -> DiagonalGaussian | DiagonalMixture:
     prior = blank.posterior_
+    if isinstance(prior, DiagonalStack):  # a stack learns in order; its lanes that stand still can be added up
+        return prior.still()
     if isinstance(prior, DiagonalGaussian | DiagonalMixture):
         return prior
     msg = f"prior_std={blank.prior_std!r}: a {type(prior).__name__} cannot be added up over workers; give a number"

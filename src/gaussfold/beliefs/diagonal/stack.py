@@ -14,6 +14,7 @@ from gaussfold.beliefs.diagonal import passes, storage
 from gaussfold.beliefs.diagonal.base import NO_SECOND_VISIT, DiagonalBelief, check_dim, sum_draws
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.coupling import Coupling
+from gaussfold.beliefs.diagonal.delta import CellDelta
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.beliefs.diagonal.stack_numbers import StackNumbers
 from gaussfold.beliefs.diagonal.state import State, mix_moments
@@ -32,6 +33,10 @@ MOVING_STD, MEMORY = 1.0, 0.99
 """Of the lane that forgets: it remembers about 100 rows."""
 TAME = 1e6
 """Values and weights up to here can drive no number out of the range of what is stored."""
+IN_ORDER = (
+    "belief: a DiagonalStack learns in order what its lanes count, so workers cannot add it up; use belief.still(), a "
+    "DiagonalMixture"
+)
 SIDE_BY_SIDE = 1 << 14
 """So many entries are worth a thread of their own."""
 
@@ -273,6 +278,27 @@ class DiagonalStack(DiagonalBelief):
         vars(self._state).update(before[0])
         vars(self._moving.parts()).update(before[1])
         self._stack.put_back(numbers)
+
+    # Several workers.
+
+    def still(self) -> DiagonalMixture:
+        """The lanes that stand still, mixed alike, as a copy: these can be added up over workers."""
+        return DiagonalMixture.from_state(storage.to_arrays(self._state, copy=True))
+
+    def tempered(self, shards: int, least: float = 16.0) -> Self:
+        """Refuse: how much lanes count is learned in order."""
+        del shards, least
+        raise ValueError(IN_ORDER)
+
+    def delta(self, base: Self) -> CellDelta:
+        """Refuse: how much lanes count is learned in order."""
+        del base
+        raise ValueError(IN_ORDER)
+
+    def apply(self, delta: CellDelta) -> None:
+        """Refuse: how much lanes count is learned in order."""
+        del delta
+        raise ValueError(IN_ORDER)
 
     # Time.
 

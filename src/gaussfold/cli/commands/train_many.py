@@ -12,6 +12,7 @@ from gaussfold.cli.errors import BAD_DATA, INTERNAL, INTERRUPTED, OK, TERMINATED
 from gaussfold.cli.model import StreamModel
 from gaussfold.cli.options import Run
 from gaussfold.cli.saving import signals
+from gaussfold.cli.setting import FOR_WORKERS
 from gaussfold.data.messages import DataError
 from gaussfold.data.units import Units, units_of
 from gaussfold.distributed import Engine, Outcome, Scheme, ShardError, StoppedError, learn_rounds, rounds_of
@@ -139,6 +140,11 @@ def _check_model(model: StreamModel) -> None:
             bool(setting.prior_stds),
             "--prior-std by namespace: a slot's prior is that of the first feature in it, so rows must come in order; "
             "leave out --workers",
+        ),
+        (
+            setting.stacked or setting.scale != FOR_WORKERS["scale"],
+            "--scale auto, or a model begun without --workers: stacks and scales are learned in the order of rows, which "
+            "workers do not keep; leave out one of the two",
         ),
     ):
         if wrong:
