@@ -82,7 +82,7 @@ def test_threads_change_nothing(monkeypatch):
     X, y = _stream(n=3000, d=300)
     beliefs = []
     for size in (0, 10**9):
-        monkeypatch.setattr("gaussfold.beliefs.diagonal.stack.SIDE_BY_SIDE", size)
+        monkeypatch.setattr("gaussfold.beliefs.diagonal.stack_lanes.SIDE_BY_SIDE", size)
         beliefs.append(gf.DiagonalStack.isotropic(X.shape[1]))
         _fold(beliefs[-1], X, y)
     _same(*beliefs)

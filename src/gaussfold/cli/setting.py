@@ -16,9 +16,9 @@ from gaussfold.data.reading import Document
 AUTO = "auto"
 SCALES = (AUTO, "none")
 """What ``--scale`` takes."""
-DEFAULT_PRIOR = {"prior_std": AUTO}
+DEFAULT_PRIOR: Document = {"prior_std": AUTO}
 """What `train` starts from when nothing is said: five lanes cost less than three times one (RESULTS.md)."""
-FOR_WORKERS = {"lanes": "mixed", "scale": "none"}
+FOR_WORKERS: Document = {"lanes": "mixed", "scale": "none"}
 """What workers start from: stacks and scales are learned in the order of rows, which they do not keep."""
 LABELS = {"logit": "binary", "probit": "binary", "gaussian": "real", "poisson": "count"}
 """Likelihoods, and the labels that go with them (see `gaussfold.data.reading.LABELS`)."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Self, final
 
 import numpy as np
@@ -16,6 +15,7 @@ from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.beliefs.diagonal.delta import CellDelta
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
+from gaussfold.beliefs.diagonal.stack_lanes import away, side_by_side, without_predictions
 from gaussfold.beliefs.diagonal.stack_numbers import StackNumbers
 from gaussfold.beliefs.diagonal.state import State, mix_moments
 from gaussfold.checks import between
@@ -37,8 +37,6 @@ IN_ORDER = (
     "belief: a DiagonalStack learns in order what its lanes count, so workers cannot add it up; use belief.still(), a "
     "DiagonalMixture"
 )
-SIDE_BY_SIDE = 1 << 14
-"""So many entries are worth a thread of their own."""
 
 
 @final
@@ -123,7 +121,7 @@ class DiagonalStack(DiagonalBelief):
         The stack predicts with the lanes' uncertainty averaged away: that is not in its variance, but in x'θ's.
         """
         mean, variance = self._look(X)
-        told = _without_predictions(mean, variance)
+        told = without_predictions(mean, variance)
         return Moments(mean[:, :-1], variance[:, :-1]), mix_moments(self.log_weights, *told)
 
     def _look(self, X: ArrayLike) -> Moments:
@@ -131,7 +129,7 @@ class DiagonalStack(DiagonalBelief):
 
     def reports(self, X: ArrayLike) -> Moments:
         """Mean and variance of x'θ as each lane, and last the stack, reports them, (n, K + 1)."""
-        return _without_predictions(*self._look(X))
+        return without_predictions(*self._look(X))
 
     def marginals(self, X: ArrayLike) -> Moments:
         """What each lane, and last the stack, predicts with: shape (n, K + 1)."""
@@ -164,16 +162,16 @@ class DiagonalStack(DiagonalBelief):
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Draw n parameter vectors, each from a lane, or as the stack sees them, drawn by weight."""
         cells = self.cells()
-        return np.stack([cells[:, 0, k] + _away(cells, k, rng) for k in self._choose(n, rng)])
+        return np.stack([cells[:, 0, k] + away(cells, k, rng) for k in self._choose(n, rng)])
 
     def sample_latent(self, X: ArrayLike, n: int, rng: np.random.Generator) -> Array:
         """Draw x'θ at all rows jointly, n times: only the parameters that the rows see are drawn."""
         rows = sparse_rows(X, self.dim)
         columns, place = np.unique(rows.indices, return_inverse=True)
         cells, lanes = self.cells(columns), self._lanes(rows)
-        means = _without_predictions(*self._stack.look(lanes)).mean
+        means = without_predictions(*self._stack.look(lanes)).mean
         chosen = self._choose(n, rng)
-        draws = sum_draws(rows, place, [_away(cells, k, rng) for k in chosen]) + means.T[chosen]
+        draws = sum_draws(rows, place, [away(cells, k, rng) for k in chosen]) + means.T[chosen]
         stacked = chosen == lanes.mean.shape[1]
         draws[stacked] += self._stack.wander(lanes, int(stacked.sum()), rng)
         return np.asarray(draws)
@@ -240,7 +238,7 @@ class DiagonalStack(DiagonalBelief):
             still.widen(data.rows.indices)
             follower.widen(data.rows.indices)
             rate = self._moving.ticks(Forgetting(self._memory, self._return_to))
-            _side_by_side(lambda: run(follower, rate), lambda: run(still, 0.0), data.rows.data.size)
+            side_by_side(lambda: run(follower, rate), lambda: run(still, 0.0), data.rows.data.size)
             outcome = self._join(learned, data, program)
             if isinstance(outcome, Trace):
                 return outcome
@@ -354,37 +352,3 @@ class DiagonalStack(DiagonalBelief):
             schema.equal(f"{name}.cells", part.dtype, self.dtype, "as the other lanes are stored")
         self._stack = StackNumbers.from_arrays(state, self._state.cells.shape[2] + 1)
         return self
-
-
-def _away(cells: Array, k: int, rng: np.random.Generator) -> Array:
-    """How far a draw of some parameters is from their means, under lane k or the stack."""
-    return np.asarray(np.sqrt(cells[:, 1, k]) * rng.standard_normal(len(cells)))
-
-
-def _without_predictions(mean: Array, variance: Array) -> Moments:
-    """Lanes, and of the stack what it reports."""
-    return Moments(np.delete(mean, -2, axis=1), np.delete(variance, -2, axis=1))
-
-
-def _side_by_side(one: Callable[[], None], other: Callable[[], None], entries: int) -> None:
-    """Run both, at the same time where that is worth a thread."""
-    if entries < SIDE_BY_SIDE:
-        one()
-        other()
-        return
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            one()
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        other()
-    finally:
-        thread.join()
-    if errors:
-        raise errors[0]

@@ -143,8 +143,8 @@ def _check_model(model: StreamModel) -> None:
         ),
         (
             setting.stacked or setting.scale != FOR_WORKERS["scale"],
-            "--scale auto, or a model begun without --workers: stacks and scales are learned in the order of rows, which "
-            "workers do not keep; leave out one of the two",
+            "--scale auto, or a model begun without --workers: stacks and scales are learned in the order of rows, "
+            "which workers do not keep; leave out one of the two",
         ),
     ):
         if wrong:
