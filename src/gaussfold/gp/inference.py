@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 ROUNDABOUT = GaussNewton()
-LOOKS = 20
+LOOKS, MODE_LOOKS = 20, 100
 LOOKED = 1e-4
 """Steps with another curvature before the first exact one, and the change of the energy at which to stop them."""
 
@@ -120,17 +120,17 @@ def _approached(problem: Problem, best: Point, floor: float) -> Point:
 
 
 def _looked_around(model: Fitting, best: Point) -> Point:
-    """A few steps with a curvature that is always positive, where they lead to a lower energy.
+    """A few steps with a curvature that is always positive, where they lower what the model's steps are to lower.
 
     A likelihood that is not log-concave has several valleys, and negative sites hold the exact steps in the first.
     """
-    recipe = model.recipe
-    if not recipe.descends or ROUNDABOUT.name not in recipe.rule.curvatures:
-        return best
     problem = problem_of(model)
+    recipe = problem.recipe
+    if ROUNDABOUT.name not in recipe.rule.curvatures:
+        return best
     walk = Walk(problem._replace(recipe=recipe._replace(curvature=ROUNDABOUT)), best, model.damping)
     with suppress(ValueError, np.linalg.LinAlgError):
-        for _ in range(LOOKS):
+        for _ in range(MODE_LOOKS if recipe.rule.finds_mode else LOOKS):
             walk.step()
             if walk.now.merit < best.merit:
                 best = walk.now
