@@ -20,7 +20,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="do not run the guides")
     parser.add_argument("--out", type=Path, default=ROOT / "output" / "site", help="where to (output/site)")
     args = parser.parse_args()
-    command = [sys.executable, "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "docs", str(args.out)]
+    command = [sys.executable, "-m", "sphinx", "-b", "html", "-E", "-W", "--keep-going", "-q", "docs", str(args.out)]
     quiet = os.environ | {"GAUSSFOLD_QUIET": "1", "MPLBACKEND": "agg"}
     if args.quick:
         quiet["GAUSSFOLD_SITE_QUICK"] = "1"  # docs/conf.py looks at it
