@@ -97,7 +97,14 @@ def _one_pass(task: Task, repeats: int) -> list[Any]:
     best, score, first = float("inf"), float("nan"), 0.0
     for repeat in range(repeats + 1):
         method = deep.LRVGA(
-            mlp, task.likelihood, task.params, rank=10, prior_std=0.1 if task.offset else 0.2, seed=0, **draws
+            mlp,
+            task.likelihood,
+            task.params,
+            linearise="samples",
+            rank=10,
+            prior_std=0.1 if task.offset else 0.2,
+            seed=0,
+            **draws,
         )
         started = time.perf_counter()
         posterior = method.fit(*task.train)

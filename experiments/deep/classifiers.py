@@ -62,7 +62,15 @@ def _iterates(apply: Any, params: Any, *, precision: float, steps: int, seed: in
 
 def _lrvga(apply: Any, params: Any, *, precision: float, steps: int, seed: int) -> Any:  # noqa: ARG001
     return deep.LRVGA(
-        apply, "softmax", params, rank=10, prior_std=precision**-0.5, n_samples=2, block_size=5, seed=seed
+        apply,
+        "softmax",
+        params,
+        linearise="samples",
+        rank=10,
+        prior_std=precision**-0.5,
+        n_samples=2,
+        block_size=5,
+        seed=seed,
     )
 
 

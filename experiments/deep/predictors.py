@@ -132,6 +132,7 @@ def one_pass(model: Model, problem: Problem, settings: Settings, seed: int) -> A
         model.apply,
         UNIT,
         problem.start(model, seed),
+        linearise="samples",
         rank=10,
         prior_std=std,
         n_samples=10,

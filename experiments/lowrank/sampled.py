@@ -56,7 +56,7 @@ def _curve(problem: Regression, name: str, steps: np.ndarray) -> list[float]:
     if "K" in name:
         scheme = "extragradient" if name.startswith("ours") else "extragradient-printed"
         options: dict[str, Any] = {"rank": 10, "prior_std": std, "scheme": scheme, "n_samples": int(name.split()[-1])}
-        model = gf.deep.LRVGA(_linear, "bernoulli", np.zeros(d, np.float32), seed=4, **options)
+        model = gf.deep.LRVGA(_linear, "bernoulli", np.zeros(d, np.float32), linearise="samples", seed=4, **options)
     seen, found = 0, []
     for step in steps:
         X, y = problem.X[seen:step], problem.y[seen:step]

@@ -109,7 +109,7 @@ def test_one_step_is_the_dense_one(name, scheme):
     params, _ = start(2, 3, outputs)
     rank = sum(w.size + b.size for w, b in params)  # nothing is projected away
     options = {"rank": rank, "prior_std": 0.7, "n_samples": 2, "block_size": 3, "seed": 5, "scheme": scheme}
-    model = gf.deep.LRVGA(network, likelihood, params, **options)
+    model = gf.deep.LRVGA(network, likelihood, params, linearise="samples", **options)
     mean, cov = dense_step(model, params, 0.7, X, y, weight, scheme)
     belief = model.fit(X, y[:3], weight).belief
     np.testing.assert_allclose(belief.mean, mean, rtol=1e-3, atol=1e-5)  # the network is in single precision
@@ -135,7 +135,7 @@ def test_the_authors_sampled_runs(sigma, K, scheme, tolerance, monkeypatch):
     )
     with jax.enable_x64(True):
         options = {"projection": "em", "gain": "projected", "n_samples": K, "scheme": scheme}
-        model = gf.deep.LRVGA(lambda params, x: x @ params, "bernoulli", np.zeros(100), **options)
+        model = gf.deep.LRVGA(lambda params, x: x @ params, "bernoulli", np.zeros(100), linearise="samples", **options)
         start_psi = np.full(100, 1.0 / sigma**2)
         model._belief = gf.LowRankGaussian(np.zeros(100), z["W0"], start_psi, projection="em", gain="projected")
         belief = model.fit(z["X"], z["y"].astype(float)).belief
@@ -173,7 +173,9 @@ def test_ten_samples_reach_the_closed_form(logistic, sigma):
     found = {}
     for scheme in ("extragradient-printed", "mirror-prox", "extragradient"):
         options = {"rank": 10, "prior_std": sigma, "scheme": scheme, "seed": 11}
-        model = gf.deep.LRVGA(lambda params, x: x @ params, "bernoulli", np.zeros(40, "f"), **options)
+        model = gf.deep.LRVGA(
+            lambda params, x: x @ params, "bernoulli", np.zeros(40, "f"), linearise="samples", **options
+        )
         found[scheme] = kl(model.fit(X, y).belief)
     for scheme, value in closed.items():
         assert abs(found[scheme] - value) < 0.05 * value
@@ -187,7 +189,9 @@ def test_a_network_learns_two_moons_in_one_pass():
     params, std = start(2, 16, 16, 1, std=2.0)
     found = []
     for seed in range(5):
-        model = gf.deep.LRVGA(network, "bernoulli", params, rank=20, prior_std=std, block_size=10, seed=seed)
+        model = gf.deep.LRVGA(
+            network, "bernoulli", params, linearise="samples", rank=20, prior_std=std, block_size=10, seed=seed
+        )
         posterior = model.fit((X.astype("f") - 0.4, y))
         prediction = posterior.predict(network, test_X.astype("f") - 0.4, n_samples=50)
         accuracy = ((prediction.mean[:, 0] > 0.5) == test_y).mean()
@@ -206,7 +210,9 @@ def test_several_outputs_and_half_labels():
     y = X @ truth + 0.3 * rng.normal(size=(300, 2))
     y[::2, 1] = np.nan
     likelihood = gf.likelihoods.Gaussian(0.3)
-    model = gf.deep.LRVGA(lambda w, x: x @ w, likelihood, np.zeros((3, 2), "f"), rank=6, prior_std=2.0, block_size=4)
+    model = gf.deep.LRVGA(
+        lambda w, x: x @ w, likelihood, np.zeros((3, 2), "f"), linearise="samples", rank=6, prior_std=2.0, block_size=4
+    )
     belief = model.fit(X, y).belief
     exact = gf.DenseGaussian.isotropic(6, 2.0)
     for column in range(2):

@@ -7,7 +7,7 @@ import pytest
 import gaussfold as gf
 from tests.deep.test_lrvga import network, start
 
-OPTIONS = {"rank": 4, "n_samples": 3, "seed": 9}
+OPTIONS = {"linearise": "samples", "rank": 4, "n_samples": 3, "seed": 9}
 
 
 def rows(n=23, outputs=3):
@@ -126,7 +126,7 @@ def test_a_second_gradient_that_overflows_is_told_and_changes_nothing(monkeypatc
         ({"gain": "best"}, "gain='best'"),
         ({"seed": -1}, "seed=-1"),
         ({"likelihood": "gamma"}, "likelihood='gamma'"),
-        ({"likelihood": "gaussian"}, "noise level cannot be learned in one pass"),
+        ({"likelihood": "gaussian"}, "a known noise level"),
         ({"apply": "network"}, "apply='network'"),
         ({"params": {"w": np.arange(3)}}, r"leaf \['w'\]"),
         ({"params": {"w": np.full(3, np.nan, "f")}, "rank": 2}, "params: NaN"),
@@ -161,7 +161,7 @@ def test_bad_rows(X, y, options, match):
 
 
 def test_bad_labels_of_other_families():
-    one = gf.deep.LRVGA(lambda w, x: x @ w, "poisson", np.zeros(2, "f"), rank=1)
+    one = gf.deep.LRVGA(lambda w, x: x @ w, "poisson", np.zeros(2, "f"))
     with pytest.raises(ValueError, match=r"y\[1\] = -2.0"):
         one.partial_fit(np.ones((2, 2)), [1, -2])
 

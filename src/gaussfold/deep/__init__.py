@@ -8,10 +8,11 @@ Needs JAX and optax, the extra ``gaussfold[jax]``; the names are imported on fir
   ``summary`` says how a training went.
 - ``training`` is their one compiled loop, ``batches`` and ``draws`` what it is fed with, ``steps`` the optimiser,
   ``state`` a training that was saved.
-- ``lrvga`` (a step in ``extragradient``, ``fisher``) learns in one pass without a learning rate.
+- ``lrvga`` learns in one pass without a learning rate: linearised at the mean (``onepass``, its step in ``linearised``)
+  or looking at samples (``extragradient``, ``fisher``); ``rowchecks`` has what both refuse.
 - ``families`` has the likelihoods of :mod:`gaussfold.likelihoods` in JAX, ``likelihoods`` joins one with a network,
   ``noise`` is a noise level that is learned.
-- ``posterior``, ``prediction`` are what comes out; ``trees`` how a tree lies in a vector; ``search`` tunes.
+- ``posterior``, ``prediction`` are what comes out, ``glm`` and ``broadened`` how it predicts without drawing networks; ``trees`` how a tree lies in a vector; ``search`` tunes.
 
 What must not be broken: the state of a training is a dict of dicts, since a saved one is read by those names.
 """

@@ -5,21 +5,32 @@ from __future__ import annotations
 import math
 import numbers
 import os
+from dataclasses import asdict
 from functools import partial
-from typing import NoReturn, Self
+from typing import Self
 
 import jax
 import numpy as np
 
 from gaussfold import schema, store
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
+from gaussfold.beliefs.lowrank.options import check_rank
 from gaussfold.checks import one_of, refuse, whole
 from gaussfold.deep import likelihoods
 from gaussfold.deep.extragradient import SCHEMES, Block, Task, scheme_name, step
 from gaussfold.deep.families import Likelihood
 from gaussfold.deep.fisher import Model, checked_labels, interface
-from gaussfold.deep.noise import LearnedGaussian
+from gaussfold.deep.noise import LearnedGaussian, is_with_noise, parted
+from gaussfold.deep.onepass import Ageing, OnePass, usual_std
 from gaussfold.deep.posterior import Posterior
+from gaussfold.deep.rowchecks import (
+    check_std,
+    check_waiting,
+    checked_weight,
+    missing_apply,
+    refuse_unless,
+    trouble,
+)
 from gaussfold.deep.trees import layout_from, layout_of
 from gaussfold.deep.types import Apply, Arrays, Document, Tree
 from gaussfold.factors.woodbury import Precision
@@ -32,27 +43,45 @@ PARTS = (
     schema.Part("waiting_weight", ("waiting",), "double", low=0.0, optional=True),
 )
 """What a model file holds beside the belief and the rows that wait."""
+USUAL: Document = {"n_samples": 10, "scheme": "extragradient", "projection": "eigen", "inner_loops": 1}
+"""Of looks at samples."""
+LOOKS = {"mean": False, "samples": True}
+"""Where the network is looked at, and whether that needs samples."""
 
 
 class LRVGA:
     """A Gaussian posterior over the parameters of any JAX function, learned in one pass without a learning rate.
+
+    The network is linearised at the mean of the belief before each row, and everything runs in one compiled loop
+    (:mod:`gaussfold.deep.linearised`); ``linearise="samples"`` is the paper's method, which looks at networks drawn
+    from the belief.
 
     Parameters
     ----------
     apply
         ``apply(params, x)``: stacked rows (n, ...) to (n,) or (n, outputs), or one row to () or (outputs,).
     likelihood
-        "softmax", "bernoulli" (logits), "poisson" (log rates), or an object such as
-        ``gaussfold.likelihoods.Gaussian(std)``. Several outputs are independent, except those of softmax.
+        "softmax", "bernoulli" (logits), "poisson" (log rates), "gaussian" (its noise learned from what rows leave
+        unexplained), or an object such as ``gaussfold.likelihoods.Gaussian(std)``. Several outputs are independent,
+        except those of softmax.
     params
         Tree of parameters: the prior's mean.
+    linearise
+        "mean", or "samples" (lrvga §4.2), to which alone ``n_samples``, ``scheme``, ``projection``, ``inner_loops``,
+        ``gain`` and ``block_size`` belong.
     rank
-        Number of factors p of the precision.
+        Number of factors p of the precision, 20 by default (10 with samples); 0 is a diagonal (with "mean" only).
     prior_std
         Standard deviation of the prior: a number, or a tree of them with the structure of ``params``, each leaf a
-        number or of the parameter's shape.
+        number or of the parameter's shape. By default 1.5 times the scale of each leaf
+        (:mod:`gaussfold.deep.scales`), and 1 with samples.
+    forgetting, random_walk
+        Between rows the precision keeps this share, the rest being the prior's; or every parameter takes a random step
+        of this standard deviation, in units of its prior's. With "mean" only, as is ``robust``.
+    robust
+        Rows further from their prediction than about so many standard deviations count less; normal noise only.
     n_samples
-        Samples K per look, fresh ones each time.
+        Samples K per look, fresh ones each time; 10 by default.
     scheme
         "extragradient": look again from the trial belief, keep its covariance. "mirror-prox": the covariance is
         taken again, too. "explicit": one look. "extragradient-printed" and "mirror-prox-printed" are
@@ -61,8 +90,8 @@ class LRVGA:
     projection, inner_loops, gain
         As for :class:`gaussfold.LowRankGaussian`.
     block_size
-        Rows per step. They share samples and a projection; a block that is not full waits, and counts in
-        :attr:`posterior` all the same.
+        Rows per step, 1 by default. They share samples and a projection; a block that is not full waits, and counts
+        in :attr:`posterior` all the same.
     seed
         Of all samples. The answer depends on it and on ``block_size``, never on how the rows were cut into calls.
 
@@ -72,7 +101,7 @@ class LRVGA:
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2)).astype("float32")
     >>> y = X[:, 0] - X[:, 1] > 0
-    >>> model = LRVGA(lambda params, x: x @ params, "bernoulli", np.zeros(2, "float32"), rank=2, prior_std=3.0)
+    >>> model = LRVGA(lambda params, x: x @ params, "bernoulli", np.zeros(2, "float32"), prior_std=3.0)
     >>> w = model.fit(X, y).belief.mean
     >>> bool(abs(w[0] / w[1] + 1.0) < 0.2)
     True
@@ -84,41 +113,61 @@ class LRVGA:
         likelihood: str | Likelihood,
         params: Tree,
         *,
-        rank: int = 10,
-        prior_std: float | Tree = 1.0,
-        n_samples: int = 10,
-        scheme: str | Prior | Extragradient = "extragradient",
-        projection: str = "eigen",
-        inner_loops: int = 1,
-        gain: str = "exact",
-        block_size: int = 1,
+        linearise: str = "mean",
+        rank: int | None = None,
+        prior_std: float | Tree | None = None,
+        forgetting: float = 1.0,
+        random_walk: float = 0.0,
+        robust: float | None = None,
+        n_samples: int | None = None,
+        scheme: str | Prior | Extragradient | None = None,
+        projection: str | None = None,
+        inner_loops: int | None = None,
+        gain: str | None = None,
+        block_size: int | None = None,
         seed: int = 0,
     ) -> None:
-        self.scheme, self.seed = scheme_name(scheme), whole("seed", seed, least=0)
+        self.linearise = one_of("linearise", linearise, LOOKS)
+        sampling = LOOKS[self.linearise]
+        given = {"n_samples": n_samples, "scheme": scheme, "projection": projection, "inner_loops": inner_loops}
+        refuse_unless(sampling, given | {"gain": gain, "block_size": block_size})
+        looks = USUAL | {name: value for name, value in given.items() if value is not None}
+        self.scheme, self.seed = scheme_name(looks["scheme"]), whole("seed", seed, least=0)
         self.apply, self.likelihood = (
             likelihoods.function("apply", apply, "(params, x)"),
             likelihoods.resolve(likelihood),
         )
-        if isinstance(self.likelihood, LearnedGaussian):
-            remedy = "a noise level cannot be learned in one pass, since residuals of the first rows are not noise: "
-            refuse("likelihood", likelihood, "a known noise level", remedy + "give gaussfold.likelihoods.Gaussian(std)")
+        params, noise = _without_noise(self.likelihood, params, sampling)
         self.layout = layout_of(params)
-        self.n_samples, self.block_size = whole("n_samples", n_samples), whole("block_size", block_size)
+        self.n_samples = whole("n_samples", looks["n_samples"])
+        self.block_size = whole("block_size", 1 if block_size is None else block_size)
         mean = np.asarray(self.layout.flatten(params), dtype=np.float64)
         if not np.isfinite(mean).all():
             msg = "params: NaN or infinity found; only finite numbers are allowed"
             raise ValueError(msg)
-        std = self._flat_std(prior_std)
-        first = np.random.default_rng([self.seed, 0])
-        self._belief = LowRankGaussian.independent(
-            mean, std, rank, first, projection=projection, inner_loops=inner_loops, gain=gain
-        )
+        self._ageing = Ageing(forgetting, random_walk, robust).checked(self.likelihood, sampling)
         self._start()
+        if sampling:
+            self._belief = LowRankGaussian.independent(
+                mean, self._flat_std(1.0 if prior_std is None else prior_std), 10 if rank is None else rank,
+                np.random.default_rng([self.seed, 0]), projection=looks["projection"],
+                inner_loops=looks["inner_loops"], gain=gain or "exact",
+            )  # fmt: skip
+        else:
+            self._pass: OnePass | None = self._prior(mean, prior_std, rank, noise)
+
+    def _prior(self, mean: Array, prior_std: float | Tree | None, rank: int | None, noise: float) -> OnePass:
+        """The belief before the first row of a compiled pass."""
+        std = usual_std(self.layout, mean) if prior_std is None else self._flat_std(prior_std)
+        check_std(std)
+        most = check_rank(min(20, mean.size) if rank is None else rank, mean.size, fewest=0)
+        return OnePass(mean, std, most, noise, self._ageing)
 
     def _start(self) -> None:
         self._steps = 0
         self._loss = np.zeros(2)  # sum of -log predictive, and of weights
         self._waiting: Block | None = None
+        self._pass = None
 
     @property
     def _model(self) -> Model:
@@ -127,6 +176,8 @@ class LRVGA:
     @property
     def posterior(self) -> Posterior:
         """What has been learned so far, rows that wait for their block included; independent of what comes."""
+        if self._pass is not None:
+            return self._pass.posterior(self.layout, self.likelihood)
         belief = self._belief.copy()
         if self._waiting is not None:
             self._step(belief, self._steps, self._waiting, 0)
@@ -144,6 +195,15 @@ class LRVGA:
             X, y = X
         return self.partial_fit(X, y, sample_weight).posterior
 
+    def _learn_rows(self, rows: Block) -> None:
+        """In the compiled pass: all of them or none."""
+        assert self._pass is not None
+        total, bad = self._pass.learn(self._model, rows)
+        if bad is not None:
+            raise ValueError(trouble(bad, 1))
+        self._loss = self._loss + np.array([-total, rows[2].sum()])
+        self._steps += len(rows[2])
+
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows in order, each once; all of them, or none on an error.
 
@@ -157,6 +217,9 @@ class LRVGA:
             One number >= 0 per row; 0 leaves the row out.
         """
         fresh = self._checked(X, y, sample_weight)
+        if self._pass is not None:
+            self._learn_rows(fresh)
+            return self
         waiting = self._waiting
         first = 0 if waiting is None else -len(waiting[2])
         both = [fresh] if waiting is None else [waiting, fresh]
@@ -193,7 +256,8 @@ class LRVGA:
 
     def state(self) -> Arrays:
         """Named arrays that hold everything learned."""
-        arrays = self._belief.state() | {"steps": np.array(self._steps), "loss": self._loss.copy()}
+        learned = self._belief.state() if self._pass is None else self._pass.state()
+        arrays = learned | {"steps": np.array(self._steps), "loss": self._loss.copy()}
         if self._waiting is not None:
             arrays |= dict(zip(("waiting_x", "waiting_y", "waiting_weight"), self._waiting, strict=True))
         return arrays
@@ -207,25 +271,34 @@ class LRVGA:
             "seed": self.seed,
             "likelihood": self.likelihood.config(),
             "layout": self.layout.describe(),
+            "linearise": self.linearise,
+            "ageing": asdict(self._ageing),
         }
 
     @classmethod
     def from_store(cls, header: Document, arrays: Arrays) -> Self:
         """The model of a file, without its ``apply``."""
         self = cls.__new__(cls)
-        self.apply = _missing
+        self.apply = missing_apply
         self.n_samples = whole("n_samples", header["n_samples"])
         self.block_size = whole("block_size", header["block_size"])
         self.scheme, self.seed = one_of("scheme", header["scheme"], SCHEMES), whole("seed", header["seed"], least=0)
         self.likelihood = likelihoods.from_config(header["likelihood"])
         self.layout = layout_from(header["layout"])
         self._start()
-        self._belief = LowRankGaussian.from_state(arrays)
-        schema.equal("mean", self._belief.dim, self.layout.dim, "one parameter for each entry of the leaves")
+        self.linearise = one_of("linearise", header.get("linearise", "samples"), LOOKS)
+        self._ageing = Ageing(**header.get("ageing", {})).checked(self.likelihood, LOOKS[self.linearise])
+        if LOOKS[self.linearise]:
+            self._belief = LowRankGaussian.from_state(arrays)
+            schema.equal("mean", self._belief.dim, self.layout.dim, "one parameter for each entry of the leaves")
+        else:
+            self._pass = OnePass.from_state(arrays, self._ageing)
+            size = len(arrays["pass_mean"])
+            schema.equal("pass_mean", size, self.layout.dim, "one parameter for each entry of the leaves")
         schema.check(arrays, PARTS)
         self._steps, self._loss = int(arrays["steps"]), arrays["loss"]
         if schema.together(arrays, ("waiting_x", "waiting_y", "waiting_weight")):
-            _check_waiting(arrays)
+            check_waiting(arrays)
             self._waiting = arrays["waiting_x"], arrays["waiting_y"], arrays["waiting_weight"]
         return self
 
@@ -243,7 +316,7 @@ class LRVGA:
         rows = self._checked_rows(X)
         outputs = interface(self._model, rows.shape[1:], rows.dtype)[1]
         labels = checked_labels(self.likelihood, y, outputs, len(rows))
-        weight = _checked_weight(sample_weight, len(rows))
+        weight = checked_weight(sample_weight, len(rows))
         missing = np.isnan(labels) if labels.ndim == 1 else np.isnan(labels).all(axis=1)
         learn = ~missing & (weight > 0.0)
         return rows[learn], labels[learn], weight[learn]
@@ -269,7 +342,7 @@ class LRVGA:
         task = Task(self._model, stacked, SCHEMES[self.scheme], self.block_size)
         each = step(belief, task, block, partial(self._draw, rng))
         if each is None:
-            raise ValueError(_trouble(first, len(block[2])))
+            raise ValueError(trouble(first, len(block[2])))
         top = each.max(axis=0)
         predictive = top + np.log(np.exp(each - top).mean(axis=0))
         return np.array([-block[2] @ predictive, block[2].sum()])
@@ -280,37 +353,15 @@ class LRVGA:
         return mean + precision.ensemble(rng.standard_normal(size), rng.standard_normal(factors))
 
 
-def _check_waiting(arrays: Arrays) -> None:
-    """Refuse rows of a model file that do not belong together; their shape is the network's affair."""
-    count = arrays["waiting_weight"].size
-    for name in ("waiting_x", "waiting_y"):
-        array = arrays[name]
-        schema.equal(name, array.shape[:1], (count,), "one row for each weight")
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            schema.refuse(name, "NaN or infinity", "finite numbers are needed")
-
-
-def _checked_weight(sample_weight: ArrayLike | None, rows: int) -> Array:
-    weight = np.ones(rows) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    if weight.shape != (rows,):
-        msg = f"sample_weight: shape {weight.shape}; ({rows},) is needed"
-        raise ValueError(msg)
-    fair = np.isfinite(weight) & (weight >= 0.0)
-    if not fair.all():
-        bad = int(np.argmin(fair))
-        msg = f"sample_weight: row {bad} is {weight[bad]}; finite numbers >= 0 are allowed"
-        raise ValueError(msg)
-    return weight
-
-
-def _missing(*_: Tree) -> NoReturn:
-    msg = "apply: a model file does not hold it; load with gaussfold.deep.LRVGA.load(path, apply)"
-    raise ValueError(msg)
-
-
-def _trouble(first: int, count: int) -> str:
-    where = f"row {max(first, 0)}" if count == 1 else f"rows {max(first, 0)} to {first + count - 1}"
-    return (
-        f"apply: NaN or infinity at {where} of X, or in derivatives there, for parameters drawn from the belief, which "
-        "is as it was; scale the inputs, or use a smaller prior_std"
-    )
+def _without_noise(likelihood: Likelihood, params: Tree, sampling: bool) -> tuple[Tree, float]:
+    """The network's own parameters, and the variance that a learned noise starts from."""
+    if not isinstance(likelihood, LearnedGaussian):
+        return params, 1.0
+    if sampling:
+        remedy = "samples do not tell noise from what is not known yet: "
+        remedy += "give gaussfold.likelihoods.Gaussian(std), or linearise='mean'"
+        refuse("likelihood", likelihood, "a known noise level", remedy)
+    if not is_with_noise(params):
+        return params, 1.0
+    network, log_std = parted(params)
+    return network, math.exp(2.0 * float(log_std))

@@ -29,9 +29,14 @@ def with_noise(params: Tree, std: float = 1.0) -> dict[str, Tree]:
     return {"network": params, "log_std": jnp.asarray(math.log(positive("std", std)))}
 
 
+def is_with_noise(params: Tree) -> bool:
+    """Whether this is what :func:`with_noise` makes."""
+    return isinstance(params, dict) and params.keys() == {"network", "log_std"}
+
+
 def parted(params: Tree) -> tuple[Tree, Tree]:
     """The network's parameters and the logarithm of its noise level."""
-    if not (isinstance(params, dict) and params.keys() == {"network", "log_std"}):
+    if not is_with_noise(params):
         msg = "params: a learned noise level is a part of the tree; use gaussfold.deep.with_noise(params)"
         raise ValueError(msg)
     return params["network"], params["log_std"]

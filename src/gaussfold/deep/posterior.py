@@ -14,9 +14,10 @@ import numpy as np
 from gaussfold import store
 from gaussfold.beliefs.factor import FactorGaussian
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
-from gaussfold.checks import whole
+from gaussfold.checks import one_of, whole
 from gaussfold.deep import likelihoods
 from gaussfold.deep.families import Likelihood, Outputs
+from gaussfold.deep.glm import linearised
 from gaussfold.deep.prediction import Prediction, prediction
 from gaussfold.deep.trees import Layout, layout_from, layout_of
 from gaussfold.deep.types import Apply, Arrays, Document, Seed, Tree
@@ -26,6 +27,8 @@ Belief: TypeAlias = FactorGaussian | LowRankGaussian
 """What a network's parameters may be distributed as."""
 LikelihoodOrName: TypeAlias = str | Likelihood | None
 _BELIEFS: dict[str, type[Belief]] = {"FactorGaussian": FactorGaussian, "LowRankGaussian": LowRankGaussian}
+WAYS: dict[str, bool | None] = {"samples": False, "linearised": True, "mean": None}
+"""How to predict, and whether the network is linearised for it; None: there is nothing to draw."""
 _AT_ONCE = 1 << 24
 """Numbers that the networks of one predicting call may hold together."""
 
@@ -41,6 +44,8 @@ class Posterior:
         How the tree lies in it: :func:`gaussfold.deep.layout_of`, or a tree of parameters.
     likelihood
         What :func:`gaussfold.deep.log_likelihood` was given, if that is known.
+    usual
+        How :meth:`predict` predicts unless told otherwise.
 
     Examples
     --------
@@ -51,7 +56,9 @@ class Posterior:
     {'b': Array(1., dtype=float32), 'w': Array([2. , 0.5], dtype=float32)}
     """
 
-    def __init__(self, belief: Belief, layout: Layout | Tree, likelihood: Likelihood | None = None) -> None:
+    def __init__(
+        self, belief: Belief, layout: Layout | Tree, likelihood: Likelihood | None = None, usual: str = "samples"
+    ) -> None:
         if type(belief) not in _BELIEFS.values():
             msg = f"belief: {type(belief).__name__}; allowed are {', '.join(_BELIEFS)}"
             raise ValueError(msg)
@@ -59,7 +66,10 @@ class Posterior:
         if belief.dim != self.layout.dim:
             msg = f"belief: {belief.dim} parameters, but the tree has {self.layout.dim}; they must be the same"
             raise ValueError(msg)
-        self.belief, self.likelihood = belief, likelihood
+        self.belief, self.likelihood, self.usual = belief, likelihood, one_of("usual", usual, WAYS)
+
+    def __repr__(self) -> str:
+        return f"Posterior({self.layout.dim} parameters in {len(self.layout.leaves)} leaves, {self.likelihood!r})"
 
     @property
     def mean(self) -> Tree:
@@ -79,9 +89,16 @@ class Posterior:
         return tree if stacked else [jax.tree.map(lambda leaf, i=i: leaf[i], tree) for i in range(n)]
 
     def predict(
-        self, apply: Apply, X: Tree, n_samples: int = 100, *, rng: Seed = 0, likelihood: LikelihoodOrName = None
+        self,
+        apply: Apply,
+        X: Tree,
+        n_samples: int = 100,
+        *,
+        rng: Seed = 0,
+        likelihood: LikelihoodOrName = None,
+        method: str | None = None,
     ) -> Prediction:
-        """Average the predictions of networks drawn from the posterior, (B.6)-(B.8).
+        """Average the predictions of networks drawn from the posterior, (B.6)-(B.8), or without drawing any.
 
         Parameters
         ----------
@@ -95,6 +112,10 @@ class Posterior:
             As for :meth:`sample`; a fixed seed by default, so that a prediction can be repeated.
         likelihood
             As for :func:`gaussfold.deep.log_likelihood`, if the posterior was not learned with one.
+        method
+            "samples"; "linearised": the network is linear around the mean, so that outputs are normal, with a density
+            in closed form for normal noise and classes (:mod:`gaussfold.deep.broadened`) and drawn outputs for other
+            likelihoods; "mean": the one network in the middle. By default what belongs to how it was learned.
 
         Returns
         -------
@@ -102,7 +123,12 @@ class Posterior:
             ``mean``, ``std`` (noise included), ``epistemic_std`` and ``log_prob(y)``, the predictive density.
         """
         family = self.likelihood if likelihood is None else likelihoods.resolve(likelihood)
-        draw = generator(rng)
+        way, draw = WAYS[one_of("method", self.usual if method is None else method, WAYS)], generator(rng)
+        if way is None:
+            middle = jax.tree.map(lambda leaf: leaf[None], self.mean)
+            return prediction(family, _outputs(apply, family, middle, jax.tree.map(jnp.asarray, X)))
+        if way:
+            return linearised(self.belief, self.layout, apply, X, family, draw, n_samples)
         step = max(1, min(n_samples, _AT_ONCE // self.layout.dim))
         inputs = jax.tree.map(jnp.asarray, X)
         pieces = []
@@ -118,7 +144,7 @@ class Posterior:
     def like(self, params: Tree) -> Self:
         """The same posterior on trees of the structure of ``params``, which must have the same leaves."""
         self.layout.check(params)
-        return type(self)(self.belief, layout_of(params), self.likelihood)
+        return type(self)(self.belief, layout_of(params), self.likelihood, self.usual)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write to a file; see :func:`gaussfold.deep.load`."""
@@ -131,14 +157,20 @@ class Posterior:
     def store_header(self) -> Document:
         """The tree's structure and the likelihood, as JSON."""
         likelihood = None if self.likelihood is None else self.likelihood.config()
-        return {"belief": type(self.belief).__name__, "likelihood": likelihood, **self.layout.describe()}
+        return {
+            "belief": type(self.belief).__name__,
+            "likelihood": likelihood,
+            "usual": self.usual,
+            **self.layout.describe(),
+        }
 
     @classmethod
     def from_store(cls, header: Document, arrays: Arrays) -> Self:
         """The posterior of a file."""
         belief = _BELIEFS[header["belief"]].from_state(arrays)
         config = header["likelihood"]
-        return cls(belief, layout_from(header), None if config is None else likelihoods.from_config(config))
+        family = None if config is None else likelihoods.from_config(config)
+        return cls(belief, layout_from(header), family, header.get("usual", "samples"))
 
     def _draws(self, rng: np.random.Generator, n: int) -> Array:
         return self.belief.sample(n, rng).astype(self.layout.dtype)

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 
-from gaussfold.deep import likelihoods
+from gaussfold.deep import broadened, likelihoods
 from gaussfold.deep.families import Likelihood, Outputs, form_of
 from gaussfold.deep.noise import LearnedGaussian
 from gaussfold.types import Array, ArrayLike
@@ -34,6 +34,10 @@ class Prediction:
         With learned noise, log standard deviations of each network, shape (S,); otherwise None.
     likelihood
         The likelihood, or None: then mean and std are those of the outputs.
+    variance
+        Of the outputs around ``outputs[0]``, where the network was linearised; otherwise None.
+    noise_variance
+        With learned noise, of y given linearised outputs.
     """
 
     mean: Array
@@ -42,12 +46,18 @@ class Prediction:
     outputs: Array
     noise: Array | None
     likelihood: Likelihood | None
+    variance: Array | None = None
+    noise_variance: float | None = None
 
     def log_prob(self, y: ArrayLike) -> Array:
         """Log predictive density of each row's label: the log of the mean over networks, (B.7)."""
         if self.likelihood is None:
             msg = "likelihood: none is known, so outputs have no density; give predict(..., likelihood=...)"
             raise ValueError(msg)
+        if self.variance is not None:
+            eta, noise = jnp.asarray(self.outputs[0]), None if self.noise_variance is None else self.noise_variance
+            found = broadened.log_prob(self.likelihood, jnp.asarray(y), eta, jnp.asarray(self.variance), noise)
+            return np.asarray(found, dtype=np.float64)
         packed = jnp.asarray(self.outputs)
         every = packed if self.noise is None else (packed, jnp.asarray(self.noise))
         labels, log_prob = jnp.asarray(y), form_of(self.likelihood).log_prob

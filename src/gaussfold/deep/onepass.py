@@ -1,0 +1,120 @@
+"""A belief that learns rows in one compiled pass, with its prior and what it was told; ``linearised`` has the step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import jax.numpy as jnp
+import numpy as np
+
+from gaussfold import likelihoods, schema
+from gaussfold.beliefs.lowrank.belief import LowRankGaussian
+from gaussfold.checks import between, not_negative, positive, refuse
+from gaussfold.deep import linearised, scales, temperature
+from gaussfold.deep.families import Likelihood
+from gaussfold.deep.fisher import Model, interface
+from gaussfold.deep.noise import LearnedGaussian
+from gaussfold.deep.posterior import Posterior
+from gaussfold.deep.trees import Layout
+from gaussfold.deep.types import Arrays
+from gaussfold.types import Array
+
+WIDTH = 1.5
+"""Standard deviation of the usual prior, in units of a leaf's scale: chosen on digits and friedman1."""
+PARTS = (
+    schema.Part("pass_mean", ("d",), "stored", free=True),
+    schema.Part("pass_W", ("d", "rank"), "stored", free=True),
+    schema.Part("pass_psi", ("d",), "stored", low=0.0),
+    schema.Part("pass_prior_mean", ("d",), "stored", free=True),
+    schema.Part("pass_prior", ("d",), "stored", low=0.0),
+    schema.Part("pass_noise", (), "double", low=0.0),
+    schema.Part("pass_count", (), "double", low=0.0),
+    schema.Part("pass_gains", (2, len(linearised.WIDTHS)), "double", free=True),
+)
+"""What a model file holds of it."""
+
+
+@dataclass(frozen=True)
+class Ageing:
+    """What happens between rows, and to rows that are far out."""
+
+    forgetting: float = 1.0
+    random_walk: float = 0.0
+    robust: float | None = None
+
+    def checked(self, likelihood: Likelihood, sampling: bool) -> Self:
+        """The same, if it makes sense."""
+        if sampling and self != type(self)():
+            msg = f"{self}: forgetting, random_walk and robust need linearise='mean'; leave them out or give that"
+            raise ValueError(msg)
+        between("forgetting", self.forgetting, 0, 1, "(]")
+        not_negative("random_walk", self.random_walk)
+        if self.robust is not None:
+            positive("robust", self.robust)
+            if not isinstance(likelihood, LearnedGaussian | likelihoods.Gaussian):
+                refuse("robust", self.robust, "normal noise", "leave it out: other likelihoods bound what a row can do")
+        return self
+
+
+def usual_std(layout: Layout, flat: Array) -> Array:
+    """The prior's standard deviation where none is given: the tree's scales, somewhat widened."""
+    return np.asarray(WIDTH * scales.spread(layout, scales.of_leaves(layout, jnp.asarray(flat))), dtype=np.float64)
+
+
+class OnePass:
+    """Mean, low-rank precision and noise, learned row by row."""
+
+    def __init__(self, mean: Array, std: Array, rank: int, noise: float, ageing: Ageing) -> None:
+        self._ageing = ageing
+        self._first = jnp.asarray(mean, jnp.float32), jnp.asarray(std**-2.0, jnp.float32)
+        self._belief = linearised.start(*self._first, rank, noise)
+
+    def learn(self, model: Model, rows: tuple[Array, Array, Array]) -> tuple[float, int | None]:
+        """Learn rows, or none of them; returns the sum of their log predictives, and the first bad row if any."""
+        if not len(rows[2]):
+            return 0.0, None
+        stacked, _ = interface(model, rows[0].shape[1:], rows[0].dtype)
+        age = self._ageing
+        noisy = isinstance(model.likelihood, LearnedGaussian)
+        task = linearised.Task(model, stacked, noisy, age.robust is not None)
+        numbers = [jnp.asarray(value, jnp.float32) for value in (age.forgetting, age.random_walk**2, age.robust or 1.0)]
+        belief, values, bad = linearised.run(task, self._belief, linearised.Given(self._first[1], *numbers), rows)
+        if bad is not None:
+            return 0.0, bad
+        self._belief = belief
+        return float(rows[2] @ values), None
+
+    def posterior(self, layout: Layout, likelihood: Likelihood) -> Posterior:
+        """As it stands, with the width that has predicted best where the likelihood leaves its noise to the network."""
+        width = linearised.width_of(self._belief) if temperature.is_open(likelihood) else 1.0
+        W = np.asarray(self._belief.W, dtype=np.float64) / np.sqrt(width)
+        if not W.shape[1]:
+            W = np.zeros((layout.dim, 1))  # a low-rank belief has a factor
+        belief = LowRankGaussian(
+            np.asarray(self._belief.mean), W, np.asarray(self._belief.psi, dtype=np.float64) / width, projection="eigen"
+        )
+        if isinstance(likelihood, LearnedGaussian):
+            likelihood = likelihoods.Gaussian(float(np.sqrt(self._belief.noise)))
+        return Posterior(belief, layout, likelihood, usual="linearised")
+
+    def state(self) -> Arrays:
+        """Named arrays that hold all of it."""
+        belief = {
+            f"pass_{name}": np.asarray(array) for name, array in zip(linearised.FIELDS, self._belief, strict=True)
+        }
+        for name in ("pass_noise", "pass_count", "pass_gains"):
+            belief[name] = belief[name].astype(np.float64)
+        return belief | {"pass_prior_mean": np.asarray(self._first[0]), "pass_prior": np.asarray(self._first[1])}
+
+    @classmethod
+    def from_state(cls, arrays: Arrays, ageing: Ageing) -> Self:
+        """Undo :meth:`state`."""
+        schema.check(arrays, PARTS)
+        self = cls.__new__(cls)
+        self._ageing = ageing
+        self._first = jnp.asarray(arrays["pass_prior_mean"]), jnp.asarray(arrays["pass_prior"])
+        self._belief = linearised.Belief(
+            *(jnp.asarray(arrays[f"pass_{name}"], jnp.float32) for name in linearised.FIELDS)
+        )
+        return self
