@@ -12,7 +12,8 @@ Needs JAX and optax, the extra ``gaussfold[jax]``; the names are imported on fir
   or looking at samples (``extragradient``, ``fisher``); ``rowchecks`` has what both refuse.
 - ``families`` has the likelihoods of :mod:`gaussfold.likelihoods` in JAX, ``likelihoods`` joins one with a network,
   ``noise`` is a noise level that is learned.
-- ``posterior``, ``prediction`` are what comes out, ``glm`` and ``broadened`` how it predicts without drawing networks; ``trees`` how a tree lies in a vector; ``search`` tunes.
+- ``posterior``, ``prediction`` are what comes out, ``glm`` and ``broadened`` how it predicts without drawing networks;
+  ``trees`` how a tree lies in a vector; ``search`` tunes.
 
 What must not be broken: the state of a training is a dict of dicts, since a saved one is read by those names.
 """
