@@ -55,14 +55,17 @@ def test_samples_share_their_weights(fitted):
 
 @pytest.mark.parametrize("name", ["binary", "probit", "classes", "forgetting"])
 def test_probabilities(name):
-    model = clone(MODELS[name]).fit(X, labels(name, X))
+    model = clone(MODELS[name])
+    if name == "classes":
+        model.set_params(multi_class="ovr")
+    model.fit(X, labels(name, X))
     draws = model.sample_proba(NEW, N, rng=4)
     assert draws.shape == (N, 2, len(model.classes_))
     np.testing.assert_allclose(draws.sum(axis=2), 1.0, rtol=1e-12)
     if name != "classes":
         check(draws, model.predict_proba(NEW), model.predict_proba_std(NEW))
         return
-    # for several classes the promise is about one class against the rest, then normalised
+    # for classes one-vs-rest the promise is about one class against the rest, then normalised
     alone = special.expit(model.sample_latent(NEW, N, rng=4))
     check(alone, std=model.predict_proba_std(NEW))
     p = alone.mean(axis=0)
