@@ -6,7 +6,7 @@ hundreds of visits; there the width is a search in one dimension, each of whose 
 
 - **evidence**: the slope of the evidence bound by log τ is that of sites which stand still (they are optimal, so their
   own change counts nothing), and with a prior ``log τ ~ N(0, reach²)`` it is 0 at the width of most evidence;
-- **held-out rows**, where there are less than `FEW` rows a weight: the bound is then too low, the more so the wider
+- **held-out rows**, where there are less than `FEW` rows a weight, but `ENOUGH`: the bound is then too low, the more so the wider
   the prior, for the posterior under separated classes is a cone and no Gaussian. There the log predictive density of
   rows that were left out (five parts in turn) stands in for the evidence. A row's part depends on its features alone,
   so that neither the order of rows matters nor whether a row counts twice or comes twice.
@@ -50,8 +50,8 @@ NEARLY = 1e-7
 """As `SETTLED`, where a part of the rows is left out to be predicted."""
 FEW = 10.0
 """Rows a weight below which a width is chosen by rows that are left out."""
-ENOUGH = 20.0
-"""Rows above which there are some to leave out."""
+ENOUGH = 100.0
+"""Rows from which on what is left out says more than chance: among fewer the evidence chooses better."""
 DEAR = 500
 """Weights from which on that takes too long."""
 PARTS = 5
