@@ -6,10 +6,10 @@ hundreds of visits; there the width is a search in one dimension, each of whose 
 
 - **evidence**: the slope of the evidence bound by log τ is that of sites which stand still (they are optimal, so their
   own change counts nothing), and with a prior ``log τ ~ N(0, reach²)`` it is 0 at the width of most evidence;
-- **held-out rows**, where there are less than `FEW` rows a weight, but `ENOUGH`: the bound is then too low, the more so the wider
-  the prior, for the posterior under separated classes is a cone and no Gaussian. There the log predictive density of
-  rows that were left out (five parts in turn) stands in for the evidence. A row's part depends on its features alone,
-  so that neither the order of rows matters nor whether a row counts twice or comes twice.
+- **held-out rows**, where there are less than `FEW` rows a weight, but `ENOUGH`: the bound is then too low, the more so
+  the wider the prior, for the posterior under separated classes is a cone and no Gaussian. There the log predictive
+  density of rows that were left out (five parts in turn) stands in for the evidence. A row's part depends on its
+  features alone, so that neither the order of rows matters nor whether a row counts twice or comes twice.
 
 Uphill from width 1 either way, where there are several summits.
 """
