@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 from matplotlib.patches import FancyBboxPatch
 
 LAYERS = [
-    ("faces", "#dce9f7", [("cli", 1.0), ("estimators", 1.4), ("deep", 1.0), ("data", 1.0)]),
+    ("faces", "#dce9f7", [("cli", 1.0), ("estimators", 1.4), ("deep", 1.0), ("distributed", 1.2), ("data", 1.0)]),
     ("models and scores", "#dce9f7", [("gp", 1.0), ("batch", 1.0), ("metrics", 1.0)]),
     ("where the nouns meet", "#fbe3c8", [("folding: fold", 1.5), ("sweeping: sweep", 1.5), ("lookback", 1.0)]),
     ("the nouns", "#fff3b8", [("beliefs", 1.2), ("dynamics", 1.0), ("rules, at", 1.2), ("likelihoods", 1.2)]),
