@@ -41,10 +41,6 @@ def sha(path):
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-def pids(engine):
-    return [int(mark.stem) for mark in Path(engine._folder.name).glob("*.running")]
-
-
 def test_processes_dask_and_kills_give_the_same_bits(data):
     expected = bits_of(learn(data, Here(0), model("auto"))[0])
     with Processes(2) as engine:
@@ -56,11 +52,11 @@ def test_processes_dask_and_kills_give_the_same_bits(data):
             def run(self, base, tasks, stop):
                 for k, learned in enumerate(engine.run(base, tasks, stop)):
                     if k == 0 and tasks[0].shard.round in (4, 7):
-                        os.kill(pids(engine)[0], signal.SIGKILL)
+                        os.kill(engine.pids[0], signal.SIGKILL)
                     yield learned
 
         assert bits_of(learn(data, Shot(), model("auto"))[0]) == expected
-        left = pids(engine)
+        left = engine.pids
     deadline = time.monotonic() + 60.0
     while any(_alive(pid) for pid in left):  # they end with the engine
         assert time.monotonic() < deadline

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import tempfile
@@ -11,7 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import connection, get_context, parent_process
+from multiprocessing import connection, parent_process
+from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from types import TracebackType
 from typing import Self, final
@@ -25,7 +25,8 @@ ATTEMPTS = 5
 ALONE = 2
 """After so many failures shards are learned one at a time, so that the one that kills its process is known."""
 PATIENCE = 0.2
-"""Seconds between looks at whether somebody asked to stop."""
+"""Seconds between looks at whether somebody asked to stop, or a process has ended."""
+LOST = BrokenProcessPool("its process has ended")
 
 
 @final
@@ -35,6 +36,7 @@ class Processes:
     def __init__(self, workers: int) -> None:
         self._workers = whole("workers", workers)
         self._pool: ProcessPoolExecutor | None = None
+        self._started: list[_Process] = []
         self._folder = tempfile.TemporaryDirectory(prefix="gaussfold-")
 
     def __enter__(self) -> Self:
@@ -47,6 +49,11 @@ class Processes:
             self._pool.shutdown()
         self._end_pool()
         self._folder.cleanup()
+
+    @property
+    def pids(self) -> list[int]:
+        """Numbers of the processes that were started and have not ended."""
+        return [process.pid for process in self._started if process.pid is not None and not _has_ended([process])]
 
     def run(self, base: Base, tasks: Sequence[Task], stop: Callable[[], bool]) -> Iterator[Learned]:
         """What came of every task, as it comes."""
@@ -74,8 +81,9 @@ class Processes:
     ) -> Iterator[tuple[Task, Learned | Exception]]:
         """Run tasks once; what came of each, or what went wrong. A dead process takes all that are left with it."""
         if self._pool is None:
-            self._pool = ProcessPoolExecutor(self._workers, get_context("spawn"), _prepare, (self._folder.name,))
+            self._pool, self._started = ProcessPoolExecutor(self._workers, _Context(), _prepare), []
         futures: dict[Future[Learned], Task] = {}
+        known = len(_all_started)
         try:
             for task in tasks:
                 futures[self._pool.submit(_learn, str(path), key, task)] = task
@@ -83,13 +91,18 @@ class Processes:
             self._end_pool()
             yield from ((task, error) for task in tasks)
             return
+        self._started += _all_started[known:]
         while futures:
             done, _ = wait(futures, PATIENCE, FIRST_COMPLETED)
+            if not done and _has_ended(self._started):  # a process that ends while it begins is not always noticed
+                self._end_pool()
+                yield from ((task, LOST) for task in futures.values())
+                return
             if stop():
                 self._end_pool()
                 raise StoppedError
             for future in done:
-                task, wrong = futures.pop(future), future.exception()
+                task, wrong = futures.pop(future), LOST if future.cancelled() else future.exception()
                 if isinstance(wrong, BrokenProcessPool):
                     self._end_pool()
                 yield (task, future.result()) if wrong is None else (task, _plain(wrong))
@@ -100,10 +113,8 @@ class Processes:
             return
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._pool = None
-        for mark in Path(self._folder.name).glob(f"*{_RUNNING}"):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(int(mark.stem), signal.SIGTERM)
-            mark.unlink()
+        for process in self._started:
+            process.terminate()
 
 
 def _plain(error: BaseException) -> Exception:
@@ -112,14 +123,29 @@ def _plain(error: BaseException) -> Exception:
     raise error
 
 
-_RUNNING = ".running"
+class _Process(SpawnProcess):
+    """One of ours: written down when it starts."""
+
+    def start(self) -> None:
+        super().start()
+        _all_started.append(self)
 
 
-def _prepare(folder: str) -> None:
-    """In a new process: tell its number; one thread for matrices, no interrupt by a key, an end with the driver."""
+class _Context(SpawnContext):
+    Process = _Process
+
+
+_all_started: list[_Process] = []
+
+
+def _has_ended(processes: Sequence[_Process]) -> bool:
+    return bool(processes) and bool(connection.wait([process.sentinel for process in processes], 0))
+
+
+def _prepare() -> None:
+    """In a new process: one thread for matrices, no interrupt by a key, an end with the driver."""
     from threadpoolctl import threadpool_limits
 
-    (Path(folder) / f"{os.getpid()}{_RUNNING}").touch()
     threadpool_limits(1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_driver, daemon=True, name="gaussfold-driver").start()
