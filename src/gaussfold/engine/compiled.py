@@ -80,7 +80,12 @@ def part(function: F) -> F:
 
 
 def compiled_reduction(function: F) -> F:
-    """As :func:`compiled`, and sums may be reordered: strict order forbids vector instructions."""
+    """As :func:`compiled`, and sums may be reordered: strict order forbids vector instructions.
+
+    A loop that adds up must not write to an array. Where it does, the vectoriser asks at run time whether arrays may
+    overlap, takes two that lie side by side in memory for such, and falls back to another order of the sum: the last
+    bit would depend on where the allocator happens to put things.
+    """
     return _compile(function, fastmath={"reassoc", "contract"})
 
 

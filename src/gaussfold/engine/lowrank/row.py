@@ -63,10 +63,11 @@ def look_row(W: np.ndarray, psi: np.ndarray, mean: np.ndarray, x: np.ndarray, re
     inner, centre = 0.0, 0.0
     for start in range(0, d, STRIP):
         n = min(STRIP, d - start)
+        for i in range(n):
+            scaled[i] = np.float64(x[start + i]) / psi[start + i]
         strip_inner, strip_centre = 0.0, 0.0
         for i in range(n):
             value = np.float64(x[start + i])
-            scaled[i] = value / psi[start + i]
             strip_inner += value * scaled[i]
             strip_centre += value * mean[start + i]
         inner += strip_inner
@@ -169,6 +170,7 @@ def fold_row(
         strip_kept = 0.0
         for i in range(n):
             inverse[i] = 1.0 / squares[i]
+        for i in range(n):
             strip_kept += drop[i] * inverse[i]
         for i in range(n):
             psi[start + i] = squares[i]

@@ -46,8 +46,8 @@ def average(
     own = work[label]
     expected = 0.0
     highest = -math.inf
+    total[:] = 0.0
     for j in range(size):
-        total[j] = 0.0
         own_value = own[j] - top[j]
         expected += own_value
         highest = max(highest, own_value)
@@ -59,7 +59,9 @@ def average(
     predicted = 0.0
     for j in range(size):
         expected -= log_positive(total[j])
+    for j in range(size):
         total[j] = 1.0 / total[j]
+    for j in range(size):
         predicted += own[j] * total[j]
     for c in range(k):
         row, z = work[c], nodes[c]

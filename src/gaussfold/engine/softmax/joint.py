@@ -97,8 +97,8 @@ def joint_average(
     own = work[label]
     expected = 0.0
     highest = -math.inf
+    total[:] = 0.0
     for j in range(size):
-        total[j] = 0.0
         own_value = own[j] - top[j]
         expected += own_value
         highest = max(highest, own_value)
@@ -109,12 +109,14 @@ def joint_average(
             total[j] += row[j]
     for j in range(size):
         expected -= log_positive(total[j])
+    for j in range(size):
         total[j] = 1.0 / total[j]
     for c in range(k):
         row = work[c]
         first = 0.0
         for j in range(size):
             row[j] *= total[j]
+        for j in range(size):
             first += row[j]
         p[c] = first / size
     for c in range(k):
