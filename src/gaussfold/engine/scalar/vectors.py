@@ -17,6 +17,13 @@ def dot(a: np.ndarray, b: np.ndarray) -> float:
 
 
 @part
+def reciprocal(a: np.ndarray) -> None:
+    """1/a, in place."""
+    for i in range(a.size):
+        a[i] = 1.0 / a[i]
+
+
+@part
 def sort_first(x: np.ndarray, count: int) -> None:
     """Sort the first ``count`` in place, by insertion: for some dozens; ``np.sort`` takes a second to compile."""
     for i in range(1, count):

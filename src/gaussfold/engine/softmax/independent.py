@@ -23,6 +23,7 @@ import numpy as np
 
 from gaussfold.engine.compiled import compiled, compiled_reduction
 from gaussfold.engine.scalar.exponential import exp_nonpositive, log_positive
+from gaussfold.engine.scalar.vectors import dot, reciprocal
 
 STEPS = 60
 TOLERANCE = 1e-7
@@ -56,13 +57,10 @@ def average(
         for j in range(size):
             row[j] = exp_nonpositive(row[j] - top[j])
             total[j] += row[j]
-    predicted = 0.0
     for j in range(size):
         expected -= log_positive(total[j])
-    for j in range(size):
-        total[j] = 1.0 / total[j]
-    for j in range(size):
-        predicted += own[j] * total[j]
+    reciprocal(total)
+    predicted = dot(own, total)
     for c in range(k):
         row, z = work[c], nodes[c]
         first = 0.0

@@ -17,6 +17,7 @@ import numpy as np
 
 from gaussfold.engine.compiled import compiled, compiled_reduction
 from gaussfold.engine.scalar.exponential import exp_nonpositive, log_positive
+from gaussfold.engine.scalar.vectors import reciprocal
 
 STEPS = 60
 TOLERANCE = 1e-7
@@ -109,8 +110,7 @@ def joint_average(
             total[j] += row[j]
     for j in range(size):
         expected -= log_positive(total[j])
-    for j in range(size):
-        total[j] = 1.0 / total[j]
+    reciprocal(total)
     for c in range(k):
         row = work[c]
         first = 0.0
