@@ -6,6 +6,7 @@ import os
 import signal
 import tempfile
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -26,6 +27,8 @@ ALONE = 2
 """After so many failures shards are learned one at a time, so that the one that kills its process is known."""
 PATIENCE = 0.2
 """Seconds between looks at whether somebody asked to stop, or a process has ended."""
+GRACE = 5.0
+"""Seconds in which processes end by themselves when the work is done."""
 LOST = BrokenProcessPool("its process has ended")
 
 
@@ -45,9 +48,7 @@ class Processes:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is None and self._pool is not None:
-            self._pool.shutdown()
-        self._end_pool()
+        self._end_pool(GRACE if kind is None else 0.0)
         self._folder.cleanup()
 
     @property
@@ -107,13 +108,21 @@ class Processes:
                     self._end_pool()
                 yield (task, future.result()) if wrong is None else (task, _plain(wrong))
 
-    def _end_pool(self) -> None:
-        """End the processes, whatever they are doing."""
+    def _end_pool(self, grace: float = 0.0) -> None:
+        """End the processes, whatever they are doing, after so many seconds in which they may end by themselves.
+
+        They are not waited for longer: where one was killed while it held the lock of the pool's queue, the others
+        wait for that lock forever.
+        """
         if self._pool is None:
             return
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._pool = None
-        for process in self._started:
+        until = time.monotonic() + grace
+        left = list(self._started)
+        while left and connection.wait([each.sentinel for each in left], max(0.0, until - time.monotonic())):
+            left = [each for each in left if not _has_ended([each])]
+        for process in left:
             process.terminate()
 
 
