@@ -58,7 +58,7 @@ html_title = "gaussfold"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
-html_sidebars = {"choosing": [], "gallery": []}  # pages without pages below them
+html_sidebars = {"choosing": []}  # pages without pages below them
 html_theme_options = {
     "logo": {"text": "gaussfold"},
     "navbar_align": "left",

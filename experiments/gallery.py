@@ -1,4 +1,4 @@
-"""The tables of ``docs/gallery.md``, made from the JSON files so that they cannot go stale."""
+"""The tables of ``docs/gallery/rvga.md``, made from the JSON files so that they cannot go stale."""
 
 from __future__ import annotations
 

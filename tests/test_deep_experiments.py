@@ -154,7 +154,7 @@ def test_gallery_table_b3():
 def test_gallery_says_what_was_found_for_architectures():
     """The rows of the table in the text are those of the JSON."""
     table = gallery("deep-networks")["mean and standard error"]
-    text = (GALLERY.parent / "gallery.md").read_text(encoding="utf-8").split("deep-networks.png")[1]
+    text = (GALLERY / "networks.md").read_text(encoding="utf-8").split("deep-networks.png")[1]
     for kind, rows in table.items():
         for name, row in rows.items():
             percent = [f"{100 * row[key][0]:.1f} %" for key in ("error", "calibration_error")]
