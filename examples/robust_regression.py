@@ -22,7 +22,7 @@ y = 1.0 + 0.8 * x + rng.normal(0.0, 0.4, 120)
 wrong = rng.random(120) < 0.08
 y[wrong] += rng.uniform(8.0, 20.0, wrong.sum())
 normal = gf.StreamingRegressor().fit(x[:, None], y)
-robust = gf.StreamingRegressor(df=3.0, noise_std=0.4).fit(x[:, None], y)
+robust = gf.StreamingRegressor(df=3.0).fit(x[:, None], y)
 for name, model in (("normal", normal), ("Student-t", robust)):
     print(f"{name:>9}: slope {model.coef_[0]:.3f} ± {model.coef_std_[0]:.3f}   (truth 0.8)")
 
