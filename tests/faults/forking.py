@@ -22,9 +22,13 @@ class Training:
     def __init__(self, arguments: list[str]) -> None:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed where the block ends
         self.code: int | None = None
-        self._pid = os.fork()
-        if self._pid == 0:
-            _become(arguments, self._said.fileno())
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until the copy has become the command
+        try:
+            self._pid = os.fork()
+            if self._pid == 0:
+                _become(arguments, self._said.fileno())
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         self._watch = os.pidfd_open(self._pid)
 
     def __enter__(self) -> Training:
@@ -60,6 +64,10 @@ def _become(arguments: list[str], said: int) -> None:
         os.dup2(said, 2)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         sys.argv = ["gaussfold", *arguments]
+        try:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        except KeyboardInterrupt:  # before a line of the command has run
+            os._exit(130)
         command()
     finally:
         os._exit(99)
