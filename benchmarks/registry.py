@@ -83,4 +83,8 @@ BENCHMARKS = {
         "benchmarks.scale",
         "learning apart by 4, 16 and 64 shards beside one pass: loss, KL, coverage, processor time; fresh seeds",
     ),
+    "before": (
+        "benchmarks.before",
+        "what was added since costs: this tree beside an earlier commit, start-up, train and folds, in turns",
+    ),
 }

@@ -162,25 +162,26 @@ def fold(
     >>> print(belief.mean, belief.cov, result.variance)
     [0.5] [[0.33333333]] [1. 0.5]
     """
-    check_belief(belief, likelihood)
-    how = Pass(dynamics, None, block_size, whole)
+    if not _is_foldable(type(belief)):
+        check_belief(belief, likelihood)
     try:
         several = several_latents(likelihood, rule, at, curvature, cubature)
         if several is not None:
-            found = fold_vectors(belief, several, X, y, sample_weight, how)
+            found = fold_vectors(belief, several, X, y, sample_weight, Pass(dynamics, None, block_size, whole))
             return found if isinstance(likelihood, VectorLikelihood) else _of_one_latent(found)
         recipe = recipe_of(likelihood, rule, at)  # type: ignore[arg-type]  # the cache wants Hashable: an unhashable one says so
     except (TypeError, AttributeError):
         check_likelihood(likelihood)
         raise
     row = X.array if isinstance(X, Block) else X
-    if recipe.program is not None and sample_weight is None and dynamics is None and _is_row(row, y, belief.dim):
-        quick = belief.absorb_row(np.ascontiguousarray(row), float(y[0]), recipe.program)
+    program = recipe.program
+    if program is not None and sample_weight is None and dynamics is None and _is_row(row, y, belief.dim):
+        quick = belief.absorb_row(np.ascontiguousarray(row), float(y[0]), program)
         if quick is not None:
             return quick
     data = check(recipe.likelihood, X, y, belief.dim, sample_weight)
-    if recipe.program is not None:
-        return belief.absorb_stream(data, recipe.program, how)
+    if program is not None:
+        return belief.absorb_stream(data, program, Pass(dynamics, None, block_size, whole))
 
     def learn(part: Observations) -> FoldResult:
         return _fold_in_python(belief, recipe, part, dynamics)

@@ -108,7 +108,10 @@ class ScalarLikelihood:
         except (TypeError, ValueError) as error:
             msg = f"{name} is not numeric ({error}); {self} labels must be {self.labels}"
             raise ValueError(msg) from error
-        bad = ~np.isnan(values) & ~(np.isfinite(values) & self.explains(values))
+        good = np.isfinite(values) & self.explains(values)
+        if np.count_nonzero(good) == values.size:
+            return
+        bad = ~(good | np.isnan(values))
         if bad.any():
             row = int(np.argmax(bad))
             msg = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -39,7 +40,8 @@ class Met(NamedTuple):
     def room(cls, state: State, n: int) -> Met:
         """For n rows. With marginal coupling there is a site per feature, none per row."""
         marginals = np.empty((2, n, state.cells.shape[2]))
-        sites = np.full((2, n), 0.0 if state.coupling.form[0] == JOINT else math.nan)
+        sites = np.empty((2, n))
+        sites.fill(0.0 if state.coupling.form[0] == JOINT else math.nan)  # a third of the time of np.full
         return cls(marginals[0], marginals[1], sites[0], sites[1])
 
     def before(self, row: int) -> Met:
@@ -160,16 +162,30 @@ class Undo:
 def _run(state: State, data: Sparse, program: Program, rate: float, undoing: Undo, met: Met) -> tuple[int, int]:
     """Choose the loop; returns the row that failed or -1, and the size of the log."""
     form = state.coupling.form
-    info = np.finfo(state.cells.dtype)
-    limits = (float(info.tiny), float(info.max))
     time = (state.seen, state.clock, state.kind, rate, state.prior)
     rows = data.rows
-    shared = (state.cells, time, undoing.log, *rows.plain(), data.y, data.weight, limits, rows.longest)
+    shared = (
+        state.cells,
+        time,
+        undoing.log,
+        *rows.plain(),
+        data.y,
+        data.weight,
+        _limits(state.cells.dtype),
+        rows.longest,
+    )
     if is_fast(program, form) and state.cells.shape[2] in LANES:
         failed, size = absorb_logit(*shared, _far(state.cells, rows.indices), met.mean, met.variance)
     else:
         failed, size = absorb_any(*shared, met.mean, met.variance, program, form, met.site_precision, met.site_shift)
     return int(failed), int(size)
+
+
+@cache
+def _limits(dtype: np.dtype[np.float64]) -> tuple[float, float]:
+    """The smallest number that has all digits, and the largest."""
+    info = np.finfo(dtype)
+    return float(info.tiny), float(info.max)
 
 
 def _far(cells: np.ndarray, indices: np.ndarray) -> bool:
