@@ -35,7 +35,7 @@ def test_options_from_elsewhere_say_what_to_do_instead(cli, text, options, words
 @pytest.mark.parametrize(
     "options",
     [("--positive", "1"), ("--ignore", "a"), ("--label", "y"), ("--weight", "w"), ("--categorical", "a"),
-     ("--tag", "t"), ("--numeric", "a"), ("--header",)],
+     ("--tag", "t"), ("--numeric", "a"), ("--header",), ("--separator", ";")],
 )  # fmt: skip
 def test_options_of_columns_are_refused_where_there_are_none(cli, text, tmp_path, options):
     code, _, err = cli("train", text, "-f", tmp_path / "model", *options)
@@ -55,3 +55,91 @@ def test_no_constant(cli, text, tmp_path):
     code, _, err = cli("train", text, "-i", tmp_path / "other", "--noconstant")
     assert code == 2
     assert "noconstant" in err
+
+
+ANSWERS = "y,x,town\n" + "".join(f"{'NO' if k % 3 else 'YES'},{k % 7},{'ab'[k % 2]}\n" for k in range(30))
+
+
+def _answers(folder, kind, text=ANSWERS):
+    path = folder / f"answers.{kind}"
+    if kind == "csv":
+        path.write_text(text)
+    else:
+        csv, parquet = pytest.importorskip("pyarrow.csv"), pytest.importorskip("pyarrow.parquet")
+        (folder / "answers.csv").write_text(text)
+        parquet.write_table(csv.read_csv(folder / "answers.csv"), path)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_positive_label_that_never_comes_is_an_error(cli, tmp_path, kind):
+    path = _answers(tmp_path, kind)
+    code, _, err = cli("train", path, "--positive", "YEP", "-f", tmp_path / "model")
+    assert code == 3
+    assert "'YEP'" in err
+    assert "'YES', 'NO'" in err
+    assert not (tmp_path / "model").exists()
+    assert cli("train", path, "--positive", "YES", "--quiet")[0] == 0
+    alike = _answers(tmp_path, kind, ANSWERS.replace("YES", "NO"))  # one label only: the other may be rare
+    code, _, err = cli("train", alike, "--positive", "YES", "--quiet")
+    assert (code, "no label is 'YES'" in err) == (3, True)
+
+
+def test_a_later_day_without_a_positive_label_is_none(cli, tmp_path):
+    assert cli("train", _answers(tmp_path, "csv"), "--positive", "YES", "-f", tmp_path / "m", "--quiet")[0] == 0
+    later = _answers(tmp_path, "csv", ANSWERS.replace("YES", "NO"))
+    assert cli("train", later, "-i", tmp_path / "m", "--quiet")[0] == 0
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_labels_that_are_texts_name_the_option(cli, tmp_path, kind):
+    code, _, err = cli("train", _answers(tmp_path, kind), "--quiet")
+    assert (code, "--positive" in err) == (3, True)
+
+
+@pytest.mark.parametrize(("label", "likelihood"), [("2.5", "logit"), ("7", "probit"), ("-3.5", "poisson")])
+def test_labels_that_are_numbers_name_the_likelihood(cli, tmp_path, label, likelihood):
+    path = tmp_path / "numbers.vw"
+    path.write_text(f"{label} |a x\n")
+    code, _, err = cli("train", path, "--likelihood", likelihood, "--quiet")
+    assert (code, "--likelihood gaussian" in err) == (3, True)
+
+
+@pytest.mark.parametrize("option", [("--separator", ";"), ("--header",), ("--no-header",)])
+def test_a_typed_table_has_no_fields_of_text(cli, tmp_path, option):
+    code, _, err = cli("train", _answers(tmp_path, "parquet"), "--positive", "YES", *option)
+    assert (code, "parquet is no text" in err) == (2, True)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("option", [("--label", "town"), ("--ignore", "x"), ("--weight", "x"), ("--numeric", "2")])
+def test_columns_mean_what_they_meant_when_the_model_was_begun(cli, tmp_path, kind, option):
+    path = _answers(tmp_path, kind)
+    assert cli("train", path, "--positive", "YES", "-f", tmp_path / "m", "--quiet")[0] == 0
+    code, _, err = cli("train", path, "-i", tmp_path / "m", *option)
+    assert (code, "the model was begun without that" in err) == (2, True)
+    assert cli("train", path, "-i", tmp_path / "m", "--label", "y", "--categorical", "2", "--quiet")[0] == 0
+
+
+def test_predictions_are_tagged_by_a_column_that_is_no_feature(cli, tmp_path):
+    path = _answers(tmp_path, "csv")
+    assert cli("train", path, "--positive", "YES", "--ignore", "town", "-f", tmp_path / "m", "--quiet")[0] == 0
+    code, out, _ = cli("predict", "-i", tmp_path / "m", path, "--tag", "town")
+    assert code == 0
+    assert [line.rpartition(",")[2] for line in out.splitlines()[:4]] == ["tag", "a", "b", "a"]
+    code, _, err = cli("predict", "-i", tmp_path / "m", path, "--tag", "x")
+    assert (code, "cannot be the tag" in err) == (3, True)
+
+
+def test_a_prior_for_a_namespace_that_never_comes_is_told(cli, text):
+    code, _, err = cli("train", text, "--prior-std", "1,nobody=0.3", "--quiet")
+    assert (code, err.count("'nobody'")) == (0, 1)
+
+
+@pytest.mark.parametrize("head", ["a;y", '"a";"y"', "long name;y"])
+def test_semicolons_are_noticed(cli, tmp_path, head):
+    path = tmp_path / "table"
+    path.write_text(f"{head}\n3.5;1\n2.5;0\n")
+    code, _, err = cli("train", path, "--quiet")
+    assert (code, "separated by semicolons: --separator ';'" in err) == (3, True)
+    assert cli("train", path, "--separator", ";", "--quiet")[0] == 0

@@ -82,6 +82,7 @@ class StreamModel:
             self.belief.set_start(self.setting.prior(1))
         if self.setting.prior_stds and self.names is None:
             self.names = {}  # a slot's prior is that of the first feature in it, so those must be known
+        self._awaited = {name for name, _ in self.setting.prior_stds} if given is None else set[str]()
         self._dynamics: Forgetting | None = None
         if self.setting.forgetting < 1.0:
             prior: DiagonalBelief = self.setting.prior(self.reading.width)
@@ -103,6 +104,7 @@ class StreamModel:
             return
         new = [named for named in chunk.names if named.slot not in self.names]
         self.names.update((named.slot, named.name) for named in new)
+        self._awaited -= {named.space for named in new}
         stds = dict(self.setting.prior_stds)
         special = [(named.slot, stds[named.space]) for named in new if named.space in stds]
         if special:
@@ -110,6 +112,11 @@ class StreamModel:
             self.belief.set_prior(slots, std)
             if self._dynamics is not None:
                 self._prior.set_prior(slots, std)
+
+    @property
+    def awaited(self) -> list[str]:
+        """Namespaces that were given a prior of their own and never came, of a model that is new."""
+        return sorted(self._awaited)
 
     def learn(self, chunk: Chunk) -> Trace:
         """Fold a chunk in; the trace has the predictions made before each row was learned.

@@ -32,6 +32,7 @@ def summarise(model: StreamModel, before: Array, run: Run, skipped: int, seconds
         "likelihood": model.setting.likelihood,
         "bits": model.reading.bits,
         "model": run.final,
+        **({"priors_unused": model.awaited} if model.awaited else {}),
     }
     if not run.test_only:
         used = model.used().size

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from gaussfold.data.plain_numbers import is_float
 from gaussfold.engine.text import expected
 
 _EXPECTED = {
@@ -24,6 +25,12 @@ _LABELS = {
     "real": "expected a finite number as label",
     "count": "expected a whole number >= 0 as label",
 }
+_NUMBERS = "numbers are for --likelihood gaussian (labels='real')"
+_EXPLAINED_BY = {
+    "binary": f"{_NUMBERS}, counts for poisson (labels='count')",
+    "count": _NUMBERS,
+}
+"""What explains numbers that are no such labels."""
 _SHOWN = 40
 
 
@@ -41,9 +48,22 @@ class BadRecord(NamedTuple):
         text = _LABELS[self.labels] if self.wanted == expected.LABEL else _EXPECTED[self.wanted]
         shown = self.found[:_SHOWN].decode("utf-8", "replace") + ("..." if len(self.found) > _SHOWN else "")
         place = f":{self.line}" if self.column is None else f": column {self.column!r}, row {self.line}"
-        tabs = self.found.count(b"\t") > 1  # nobody writes them inside a field
-        remedy = "; fields look separated by tabs: --separator tab" if tabs else ""
-        return f"{self.source}{place}: {text}" + (f", found {shown!r}" if shown else "") + remedy
+        return f"{self.source}{place}: {text}" + (f", found {shown!r}" if shown else "") + self._remedy()
+
+    def _remedy(self) -> str:
+        """What to do about it, if that can be told."""
+        few = self.wanted in (expected.LABEL, expected.QUOTE)  # where not even one is usual
+        for separator, names, name in ((b"\t", "tabs", "tab"), (b";", "semicolons", "';'")):
+            if self.found.count(separator) > (0 if few else 1):
+                return f"; fields look separated by {names}: --separator {name}"
+        return {expected.LABEL: f"; {explained_by(self.found, self.labels)}"}.get(self.wanted, "")
+
+
+def explained_by(label: bytes, labels: str) -> str:
+    """Which options would explain a label that these options do not."""
+    if not is_float(label.strip()):
+        return "texts are for --positive (in a table: the one that counts as 1)"
+    return _EXPLAINED_BY.get(labels, "it is too large to be one")
 
 
 class DataError(ValueError):

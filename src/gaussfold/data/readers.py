@@ -15,6 +15,7 @@ from gaussfold.data.formats.base import Format
 from gaussfold.data.intake import Intake
 from gaussfold.data.messages import DataError
 from gaussfold.data.reading import Reading, Roles
+from gaussfold.data.refusals import PositiveLabel, refuse_unused
 from gaussfold.data.sources import Source, expand, skip_mark
 
 _LOOK = 1 << 16  # bytes to tell a format by
@@ -100,16 +101,19 @@ class Stream:
     def _chunks(self) -> Generator[Chunk]:
         intake = dataclasses.replace(self._wanted, reading=self.reading)
         seen = Fingerprint()
+        occurs = PositiveLabel(self.reading.positive if self.reading.columns is None else None)  # else: a later day
         for name in self.names:
             with Source(name) as source:
                 found = format_of(name, self.reading, source)
-                _refuse_columns(found, intake, source.name)
+                refuse_unused(found, intake, source.name)
                 for chunk in found.read(source, intake):
                     self.reading, self.n_bad = intake.reading, intake.n_bad
+                    occurs.look(chunk)
                     if self._fingerprint:
                         seen = seen.after(chunk)
                     yield dataclasses.replace(chunk, seen=seen) if self._fingerprint else chunk
                 self.reading = intake.reading  # also of a table without rows
+        occurs.refuse_unmatched(self.names)
 
 
 def format_of(name: str, reading: Reading, source: Source) -> Format:
@@ -123,16 +127,6 @@ def format_of(name: str, reading: Reading, source: Source) -> Format:
         msg = f"{source.name}: {kind} cannot be read from a pipe; give the path of a file"
         raise DataError(msg)
     return found
-
-
-def _refuse_columns(found: Format, intake: Intake, source: str) -> None:
-    """Refuse what is said about columns of a format that has none, rather than read on as if it had not been said."""
-    if found.open_table is not None:
-        return
-    for name, value in {**vars(intake.roles), "positive": intake.reading.positive}.items():
-        if value not in (None, ()):
-            msg = f"{source}: {found.name} has no columns, so {name}={value!r} means nothing there; leave it out"
-            raise ValueError(msg)
 
 
 def _ahead(chunks: Iterator[Chunk], stopping: threading.Event) -> Generator[Chunk]:

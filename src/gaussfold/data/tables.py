@@ -110,9 +110,19 @@ def assign(names: Sequence[str], numeric: Sequence[bool], roles: Roles, source: 
     return tuple(Column(name, kinds.get(k, "number" if numeric[k] else "category")) for k, name in enumerate(names))
 
 
-def match(columns: Sequence[Column], names: Sequence[str], source: str) -> tuple[Column, ...]:
-    """Known columns in the order of another file; a missing label is no error, a missing feature is."""
+def match(columns: Sequence[Column], names: Sequence[str], source: str, tag: str | None) -> tuple[Column, ...]:
+    """Known columns in the order of another file; a missing label is no error, a missing feature is.
+
+    Any column that is no feature may be the tag.
+    """
     known = {column.name: column for column in columns}
+    if tag is not None:
+        tag = names[_find(tag, names, source)]
+        if tag in known and known[tag].kind not in ("ignored", "tag"):
+            msg = f"{source}: column {tag!r} is a {known[tag].kind} of the model, so it cannot be the tag; copy it"
+            raise DataError(msg)
+        others = {name: Column(name, "ignored") for name, column in known.items() if column.kind == "tag"}
+        known |= others | {tag: Column(tag, "tag")}
     for column in columns:
         if column.name not in names and column.kind in ("number", "category"):
             msg = f"{source}: column {column.name!r} is missing, which the model was trained with"

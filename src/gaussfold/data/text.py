@@ -15,6 +15,7 @@ from gaussfold.data.interactions import compile_interactions
 from gaussfold.data.messages import BadRecord, BadRecordError, DataError, NulBytesError
 from gaussfold.data.naming import Named, name_slots
 from gaussfold.data.sources import Source, skip_mark
+from gaussfold.engine.text import expected
 from gaussfold.engine.text.byte_scan import PADDING
 from gaussfold.engine.text.report import BAD, BASE, ENTRIES, FULL, LINES, NAMED, POSITION, ROWS, STOPPED
 from gaussfold.engine.text.row_memory import BINARY, COUNT, REAL, TOKEN, Options, Rows
@@ -25,6 +26,8 @@ _NEWLINE = 10
 
 _KEPT = 1000
 """Bad records of a stream that are told one by one; the rest is counted."""
+_BEHIND = {expected.QUOTE: 2}
+"""Bytes behind what was found that are what is wrong: here what follows the quote."""
 _FOUND = 1000
 """Bytes that are kept of what stands where something else was expected."""
 
@@ -183,6 +186,7 @@ class TextReader:
     def _bad_record(self, k: int, source: str) -> BadRecord:
         """The k-th bad record of what was just parsed."""
         line, wanted, begin, end = self._space.scratch.bad[k].tolist()
+        end = min(end + _BEHIND.get(wanted, 0), self._filled)
         found = bytes(self._buffer[begin : min(end, begin + _FOUND)])
         return BadRecord(source, self._lines + line, wanted, found, self._intake.reading.labels)
 

@@ -70,6 +70,8 @@ def _train_one(job: Job, model: StreamModel, began: float, compiling: float) -> 
     summary["compile_seconds"] = round(waiting.seconds() - compiling, 6)
     if not training.keeps:
         summary["model"] = None
+    for name in summary.get("priors_unused", ()):
+        fail(f"--prior-std {name}=...: no namespace or column {name!r} came, so it changed nothing", 0)
     _tell(summary, job.run)
     return code
 

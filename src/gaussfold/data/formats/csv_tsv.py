@@ -14,6 +14,7 @@ from gaussfold.data.intake import Intake
 from gaussfold.data.messages import DataError, NulBytesError
 from gaussfold.data.plain_numbers import is_float
 from gaussfold.data.reading import KINDS, Column, Reading, Roles
+from gaussfold.data.refusals import refuse_mistyped, refuse_other_roles
 from gaussfold.data.sources import Source, skip_mark
 from gaussfold.data.strings import murmur_of
 from gaussfold.data.text import LONGEST_RECORD, TextReader
@@ -42,25 +43,39 @@ def _reader(separator: str) -> Callable[[Source, Intake], Iterator[Chunk]]:
 
 def _begin(source: Source, intake: Intake, separator: str) -> tuple[Parse, int]:
     """Look at the first records; return the parser and the length of the header."""
-    known = intake.reading.columns
-    sample = _sample(source, separator, 1 if known is not None else tables.SAMPLE + 1)
+    known, positive = intake.reading.columns, intake.reading.positive
+    if known is not None:
+        refuse_other_roles(known, intake.roles, source.name)
+    sample = _sample(source, separator, 1 if known is not None and positive is None else tables.SAMPLE + 1)
     records = sample.records
     if not records and known is not None:
         return _skip_all, 0
-    roles = _roles_for(sample, known, intake.roles)
-    if roles.header and sample.first is None:
-        msg = f"{source.name}: its first line is no header: a quote in it is not closed; mend it, or say --no-header"
-        raise DataError(msg)
-    columns, has_header = tables.describe(records, roles, source.name)
-    if intake.refuse_nul and any("\0" in column.name for column in columns):
-        place = "header"
-        raise NulBytesError(source.name, place)
+    columns, has_header = _described(sample, intake, source.name)
     if known is not None:
-        columns = tables.match(known, [column.name for column in columns], source.name)
+        columns = tables.match(known, [column.name for column in columns], source.name, intake.roles.tag)
     else:
         intake.reading = dataclasses.replace(intake.reading, columns=columns)
-    parse = _parser(separator, columns, (intake.reading.positive or "").encode())
+    refuse_mistyped(_labels(records[has_header:], columns), positive, source.name)
+    parse = _parser(separator, columns, positive)
     return parse, (sample.first or 0) if has_header else 0
+
+
+def _described(sample: tables.Sample, intake: Intake, source: str) -> tuple[tuple[Column, ...], bool]:
+    """Columns by the first records, and whether the first of these is a header."""
+    roles = _roles_for(sample, intake.reading.columns, intake.roles)
+    if roles.header and sample.first is None:
+        msg = f"{source}: its first line is no header: a quote in it is not closed; mend it, or say --no-header"
+        raise DataError(msg)
+    columns, has_header = tables.describe(sample.records, roles, source)
+    if intake.refuse_nul and any("\0" in column.name for column in columns):
+        place = "header"
+        raise NulBytesError(source, place)
+    return columns, has_header
+
+
+def _labels(records: list[list[str]], columns: tuple[Column, ...]) -> Iterator[str]:
+    places = [k for k, column in enumerate(columns) if column.kind == "label"]
+    return (record[k] for k in places for record in records if k < len(record))
 
 
 def _sample(source: Source, separator: str, wanted: int) -> tables.Sample:
@@ -100,13 +115,14 @@ def _skip_all(
     report[POSITION] = stop
 
 
-def _parser(separator: str, columns: tuple[Column, ...], positive: bytes) -> Parse:
+def _parser(separator: str, columns: tuple[Column, ...], positive: str | None) -> Parse:
+    token = bytearray((positive or "").encode())
     table = TableColumns(
         separator=ord(separator),
         kinds=np.array([KINDS.index(column.kind) for column in columns], np.int64),
         hashes=np.array([murmur_of(column.name) for column in columns], np.uint32),
         initials=np.array([(column.name.encode() or b" ")[0] for column in columns], np.int64),
-        positive=np.frombuffer(bytearray(positive) or bytearray(1), np.uint8)[: len(positive)],
+        positive=np.frombuffer(token or bytearray(1), np.uint8)[: len(token)],
     )
     unquoted = np.empty(0, np.uint8)
 
@@ -130,7 +146,7 @@ def _opener(separator: str) -> Callable[[Source, Reading, Roles], tabular.Table]
 
 def _looks_like_csv(line: bytes) -> bool:
     words = line.split(b"#")[0].split()
-    return b"\t" not in line and (b"," in line or (len(words) == 1 and not is_float(words[0])))
+    return b"\t" not in line and (b"," in line or b";" in line or (len(words) == 1 and not is_float(words[0])))
 
 
 FORMATS = (

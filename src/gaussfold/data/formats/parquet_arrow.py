@@ -15,9 +15,10 @@ from gaussfold.data.chunks import Chunk
 from gaussfold.data.columns import Feature, assemble, categories, name_features, numbers
 from gaussfold.data.formats.base import Format
 from gaussfold.data.intake import Intake
-from gaussfold.data.messages import BadRecord, BadRecordError, DataError
+from gaussfold.data.messages import BadRecord, BadRecordError, DataError, explained_by
 from gaussfold.data.plain_numbers import number_text
 from gaussfold.data.reading import Column, Reading, Roles
+from gaussfold.data.refusals import refuse_mistyped, refuse_other_roles
 from gaussfold.data.sources import Source
 from gaussfold.engine.text import expected
 from gaussfold.engine.text.csr_rows import LARGEST
@@ -47,6 +48,8 @@ def _read(table: TypedTable, name: str, intake: Intake) -> Iterator[Chunk]:
     seen: set[int] = set()
     row = 1
     for batch in table.batches():
+        if row == 1:
+            _refuse_mistyped(batch.slice(0, tables.SAMPLE), columns, intake.reading, name)
         place = _Place(columns, intake.reading, name, row)
         with table.trouble():
             bad = _find_bad(batch, place)
@@ -61,11 +64,18 @@ def _read(table: TypedTable, name: str, intake: Intake) -> Iterator[Chunk]:
             raise BadRecordError(bad[len(skipped)], intake.max_bad)
 
 
+def _refuse_mistyped(batch: pa.RecordBatch, columns: Sequence[Column], reading: Reading, source: str) -> None:
+    for column, values in zip(columns, batch.columns, strict=True):
+        if column.kind == "label" and reading.positive is not None:
+            refuse_mistyped(_dictionary(values, column.name, source)[0], reading.positive, source)
+
+
 def _columns(table: TypedTable, name: str, intake: Intake) -> tuple[Column, ...]:
     """What the columns mean: as known, or as their types say, which is then known."""
     names = [str(field.name) for field in table.schema]
     if intake.reading.columns is not None:
-        return tables.match(intake.reading.columns, names, name)
+        refuse_other_roles(intake.reading.columns, intake.roles, name)
+        return tables.match(intake.reading.columns, names, name, intake.roles.tag)
     if not names:
         msg = f"{name}: it has no columns; a table needs at least one"
         raise DataError(msg)
@@ -96,7 +106,7 @@ def _find_bad(batch: pa.RecordBatch, place: _Place) -> list[BadRecord]:
             wanted, allowed = expected.SMALLER, _is_real
         else:
             continue
-        found_here = _doubles(values, column.name, source)
+        found_here = _doubles(values, column.name, source, column.kind)
         for k in np.flatnonzero(~allowed(found_here)).tolist():
             text = str(found_here[k]).encode()
             found.setdefault(k, BadRecord(source, row + k, wanted, text, reading.labels, column.name))
@@ -158,13 +168,14 @@ def _feature(column: Column, values: pa.Array, source: str, row: int) -> Feature
     return categories(column, *_dictionary(values, column.name, source))
 
 
-def _doubles(values: pa.Array, name: str, source: str) -> np.ndarray:
+def _doubles(values: pa.Array, name: str, source: str, kind: str = "number") -> np.ndarray:
     import pyarrow as pa
 
     try:
         return np.asarray(values.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        msg = f"{source}: column {name!r} does not hold numbers ({error})"
+        remedy = f"; {explained_by(b'text', 'real')}" if kind == "label" else ""
+        msg = f"{source}: column {name!r} does not hold numbers ({error}){remedy}"
         raise DataError(msg) from error
 
 
@@ -189,7 +200,7 @@ def _labels(values: pa.Array, name: str, reading: Reading, source: str) -> np.nd
         texts, codes = _dictionary(values, name, source)
         hits = np.array([text == reading.positive for text in texts] + [False])
         return np.where(codes < 0, np.nan, hits[codes])
-    label = _doubles(values, name, source)
+    label = _doubles(values, name, source, "label")
     return np.where(label == -1.0, 0.0, label) if reading.labels == "binary" else label
 
 
