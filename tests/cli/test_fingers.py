@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import bz2
+import json
+import lzma
+
+import numpy as np
 import pytest
 
 import gaussfold as gf
@@ -143,3 +148,36 @@ def test_semicolons_are_noticed(cli, tmp_path, head):
     code, _, err = cli("train", path, "--quiet")
     assert (code, "separated by semicolons: --separator ';'" in err) == (3, True)
     assert cli("train", path, "--separator", ";", "--quiet")[0] == 0
+
+
+@pytest.mark.parametrize(("ending", "pack"), [(".bz2", bz2.compress), (".xz", lzma.compress)])
+def test_bzip2_and_xz_are_undone_to_their_end(cli, tmp_path, ending, pack):
+    raw = clicks(3000)
+    plain, packed = tmp_path / "clicks.vw", tmp_path / f"clicks.vw{ending}"
+    plain.write_bytes(raw)
+    half = raw.find(b"\n", len(raw) // 2) - 7  # in the middle of a line: streams follow each other as members do
+    packed.write_bytes(pack(raw[:half]) + pack(raw[half:]))
+    for path in (plain, packed):
+        assert cli("train", path, "-f", tmp_path / path.suffix[1:], "--quiet")[0] == 0
+    one, two = (gf.load(tmp_path / name).state() for name in ("vw", ending[1:]))
+    for name, array in one.items():
+        np.testing.assert_array_equal(array, two[name], err_msg=name)
+    for broken in (packed.read_bytes()[:-3], packed.read_bytes()[: len(pack(raw[:half])) + 9]):
+        packed.write_bytes(broken)
+        code, _, err = cli("train", packed, "-f", tmp_path / "cut", "--quiet")
+        assert (code, "truncated or damaged" in err) == (3, True)
+        assert not (tmp_path / "cut").exists()
+
+
+def test_a_text_may_begin_as_bzip2_does(cli, tmp_path):
+    path = tmp_path / "table.csv"
+    path.write_text("BZh9,y\n3.5,1\n2.5,0\n")
+    assert cli("train", path, "--quiet")[0] == 0
+
+
+def test_several_passes_tell_the_loss_of_the_first(cli, text):
+    found = [json.loads(cli("train", text, "--passes", k, "--json", "--quiet")[1].splitlines()[-1]) for k in (1, 3)]
+    assert found[1]["first_pass_loss"] == found[0]["average_loss"]
+    assert found[1]["average_loss"] < found[1]["first_pass_loss"]
+    assert "first_pass_loss" not in found[0]
+    assert "rows seen before" in cli("train", text, "--passes", 3)[2]

@@ -37,12 +37,11 @@ def train(
     """
     from gaussfold.cli.commands.train import Job
     from gaussfold.cli.commands.train import train as work
-    from gaussfold.cli.setting import DEFAULT_PRIOR, FOR_WORKERS, Setting
+    from gaussfold.cli.setting import Setting, usual
 
     elsewhere.refuse()
     chosen = learning.chosen()
-    usual = {} if "prior_stds" in chosen else DEFAULT_PRIOR
-    setting = Setting(**(usual | (FOR_WORKERS if run.shared else {}) | chosen))
+    setting = Setting(**(usual(chosen, shared=run.shared) | chosen))
     given = {"bits": hashing.bits, "interact": tuple(hashing.interact or ()) or None, "hash": hashing.hash}
     given["noconstant"] = True if hashing.noconstant else None
     chosen |= {name: value for name, value in given.items() if value is not None}

@@ -15,6 +15,7 @@ from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.beliefs.diagonal.stack import DiagonalStack
 from gaussfold.beliefs.diagonal.state import mix_moments
 from gaussfold.checks import whole
+from gaussfold.cli.noise import PART, LabelNoise, added
 from gaussfold.cli.progressive_loss import LEARNED, LOSS, POSITIVE, SEEN, WEIGHT, add_losses
 from gaussfold.cli.sampling import sampled_latent
 from gaussfold.cli.scales import Scales
@@ -30,7 +31,11 @@ from gaussfold.types import Array, Moments
 
 KINDS = (DiagonalGaussian, DiagonalMixture, DiagonalStack)
 """What a model file may hold."""
-PARTS = (schema.Part("totals", (6,), "double", free=True),)
+PARTS = (
+    schema.Part("totals", (6,), "double", free=True),
+    PART,
+    schema.Part("squares", (1,), "double", low=0.0, optional=True),
+)
 """What a model file holds beside the belief."""
 NAMES = (
     schema.Part("names.slots", ("names",), "whole", low=0, high="width"),
@@ -68,6 +73,9 @@ class StreamModel:
     run: dict[str, int] = field(default_factory=dict)
     names: dict[int, str] | None = None
     scales: Scales = field(default_factory=Scales)
+    noise: LabelNoise = field(default_factory=LabelNoise)
+    squares: Array = field(default_factory=lambda: np.zeros(1))
+    """Of numbers: weighted squared errors of the predictions, added up."""
 
     def __post_init__(self) -> None:
         """Resolve names once."""
@@ -125,6 +133,31 @@ class StreamModel:
         stay learned; see `refuse_row`.
         """
         self.meet(chunk)
+        if not self.setting.learns_noise:
+            return self._learn(chunk)
+        told: list[Trace] = []
+        at = 0
+        while at < len(chunk):
+            part = chunk.rows(at, self.noise.until(chunk, at, constant=self.reading.constant))
+            try:
+                told.append(self._learn_noise(part, self._learn(part)))
+            except RowError as error:
+                if error.trace is not None:
+                    told.append(self._learn_noise(part.rows(0, error.row), error.trace))
+                raise RowError(at + error.row, _joined(told) if told else None) from error
+            at += len(part)
+        return _joined(told) if told else Trace.empty(0)
+
+    def _learn_noise(self, chunk: Chunk, trace: Trace) -> Trace:
+        """What a trace says in the labels' units; the belief takes over new ones if they are due."""
+        told = self.noise.outward(trace)
+        units = self.noise.note(chunk, told, constant=self.reading.constant)
+        if units is not None:
+            constant = 1 << self.reading.bits if self.reading.constant else None
+            self.belief.change_units(units.ratio, units.shift, constant)
+        return told
+
+    def _learn(self, chunk: Chunk) -> Trace:
         if self.setting.scale == "none":
             return self._fold(chunk)
         # Scaled values are tame, and 0 and 1 cannot surprise; other labels can, and then the scales are taken back.
@@ -142,8 +175,8 @@ class StreamModel:
 
     def _fold(self, chunk: Chunk) -> Trace:
         return fold(
-            self.belief, self._likelihood, rows_of(chunk), chunk.label, self.setting.rule, "posterior",
-            sample_weight=chunk.weight, dynamics=self._dynamics, whole=False,
+            self.belief, self._likelihood, rows_of(chunk), self.noise.inward(chunk.label), self.setting.rule,
+            "posterior", sample_weight=chunk.weight, dynamics=self._dynamics, whole=False,
         )  # fmt: skip
 
     def score(self, chunk: Chunk) -> Trace:
@@ -152,10 +185,10 @@ class StreamModel:
             self.belief.readings(rows_of(self._scaled(chunk))),
             self.belief.log_weights,
         )
-        scores = self._likelihood.log_predictive(chunk.label[:, None], latent)
+        scores = self._likelihood.log_predictive(self.noise.inward(chunk.label)[:, None], latent)
         log_p = np.logaddexp.reduce(log_weights + scores, axis=1)
         nothing = np.zeros(len(chunk))
-        return Trace(mean, variance, log_p, nothing, nothing)
+        return self.noise.outward(Trace(mean, variance, log_p, nothing, nothing))
 
     def component_scores(self, chunk: Chunk) -> Array:
         """Log predictive probability of every label under every prior, NaN where there is none; (n, K)."""
@@ -172,6 +205,10 @@ class StreamModel:
     def add(self, chunk: Chunk, trace: Trace, start: int, stop: int) -> None:
         """Count rows ``start:stop`` in the progressive loss."""
         add_losses(self.totals, trace.log_predictive, chunk.label, chunk.weight, start, stop)
+        if self.setting.labels == "real":
+            part = slice(start, stop)
+            away = np.nan_to_num(chunk.label[part] - trace.mean[part])  # a row without a label has no error
+            self.squares[0] = added(float(self.squares[0]), chunk.weight[part] * away**2)
 
     # Reading off.
 
@@ -182,7 +219,8 @@ class StreamModel:
             self.belief.log_weights,
         )
         label, spread = mix_moments(log_weights, *self._likelihood.predictive(latent))
-        return Prediction(label, np.sqrt(spread), mean, np.sqrt(variance))
+        centre, unit = self.noise.centre, self.noise.std
+        return Prediction(centre + unit * label, unit * np.sqrt(spread), centre + unit * mean, unit * np.sqrt(variance))
 
     def before(self, trace: Trace, y: Array) -> Prediction:
         """Predictions that a trace holds.
@@ -190,6 +228,9 @@ class StreamModel:
         A probability is exact where there is a label; the rest goes by mean and variance of x'θ, which for mixed priors
         is an approximation: their mixture is no Gaussian.
         """
+        if self.setting.learns_noise:
+            spread = trace.variance + 1.0 / trace.site_precision
+            return Prediction(trace.mean, np.sqrt(spread), trace.mean, np.sqrt(trace.variance))
         label, spread = self._likelihood.predictive(Moments(trace.mean, trace.variance))
         if self.binary:
             scored = np.exp(trace.log_predictive)
@@ -198,9 +239,8 @@ class StreamModel:
 
     def thompson(self, chunk: Chunk, seed: int) -> Array:
         """Expected labels under one draw of the weights; the same draw for all chunks."""
-        return np.asarray(
-            self._likelihood.conditional(sampled_latent(self.belief, rows_of(self._scaled(chunk)), seed)).mean
-        )
+        latent = sampled_latent(self.belief, rows_of(self._scaled(chunk)), seed)
+        return np.asarray(self.noise.centre + self.noise.std * self._likelihood.conditional(latent).mean)
 
     @property
     def average_loss(self) -> float:
@@ -233,6 +273,8 @@ class StreamModel:
         """Everything numeric, as named arrays (the belief's are views)."""
         arrays = {f"belief.{name}": array for name, array in self.belief.state(copy=False).items()}
         arrays["totals"] = self.totals
+        if self.setting.labels == "real":
+            arrays |= {"noise": self.noise.numbers, "squares": self.squares}
         arrays |= self.scales.arrays()
         if self.names is not None:
             slots = sorted(self.names)
@@ -281,7 +323,22 @@ class StreamModel:
             header["run"],
             names,
             Scales.from_arrays(arrays, reading.width),
+            **_of_numbers(arrays),
         )
+
+
+def _of_numbers(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
+    """What a file knows of labels that are numbers: nothing, from before noise was learned."""
+    if not schema.together(arrays, ["noise", "squares"]):
+        return {}
+    numbers = arrays["noise"].copy()
+    if not (np.isfinite(numbers).all() and numbers[-1] > 0.0 and numbers[0] >= 0.0):
+        schema.refuse("noise", f"{numbers.tolist()}", "finite numbers, with a count >= 0 and a unit > 0, are needed")
+    return {"noise": LabelNoise(numbers), "squares": arrays["squares"].copy()}
+
+
+def _joined(traces: list[Trace]) -> Trace:
+    return Trace(*(np.concatenate(parts) for parts in zip(*traces, strict=True)))
 
 
 def rows_of(chunk: Chunk) -> Rows:

@@ -205,8 +205,11 @@ class Learning:
         ),
     ] = None
     noise_std: Annotated[
-        float | None,
-        _learning("--noise-std", help="Gaussian: standard deviation of the labels (1)."),
+        str | None,
+        _learning(
+            "--noise-std",
+            help="Gaussian: standard deviation of the labels, or learn: then --prior-std is in units of it (learn).",
+        ),
     ] = None
     coupling: Annotated[
         str | None,
@@ -237,10 +240,12 @@ class Learning:
 
     def chosen(self) -> Document:
         """Return what the user gave, as fields of `gaussfold.cli.setting.Setting`."""
-        from gaussfold.cli.setting import parse_prior
+        from gaussfold.cli.setting import parse_noise, parse_prior
 
-        names = ("likelihood", "noise_std", "coupling", "rule", "forgetting", "scale")
+        names = ("likelihood", "coupling", "rule", "forgetting", "scale")
         given = {name: value for name, value in vars(self).items() if name in names and value is not None}
+        if self.noise_std is not None:
+            given["noise_std"] = parse_noise(self.noise_std)
         return given | parse_prior(self.prior_std or ()) | ({"dtype": "float32"} if self.float32 else {})
 
 

@@ -11,6 +11,7 @@ from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
 from gaussfold.beliefs.diagonal.stack import DiagonalStack
 from gaussfold.checks import between, one_of, positive, refuse
+from gaussfold.cli.noise import LEARN
 from gaussfold.data.reading import Document
 
 AUTO = "auto"
@@ -31,7 +32,7 @@ class Setting:
     prior_std: float | str = 1.0
     prior_stds: tuple[tuple[str, float], ...] = ()
     likelihood: str = "logit"
-    noise_std: float = 1.0
+    noise_std: float | str = 1.0
     rule: str = "newton"
     coupling: str = "marginal"
     forgetting: float = 1.0
@@ -53,7 +54,8 @@ class Setting:
             msg = "prior-std: 'auto' and namespaces of their own are alternatives; give the rest a number too"
             raise ValueError(msg)
         one_of("likelihood", self.likelihood, LABELS)
-        positive("noise-std", self.noise_std)
+        if not self.learns_noise:
+            positive("noise-std", self.noise_std, remedy="give 'learn' or a number > 0")
         if self.noise_std != 1.0 and self.likelihood != "gaussian":
             msg = f"noise-std={self.noise_std!r}: {self.likelihood} labels have none; it goes with gaussian"
             raise ValueError(msg)
@@ -67,6 +69,11 @@ class Setting:
         return isinstance(self.prior_std, str) and self.lanes == "stacked" and self.forgetting == 1.0
 
     @property
+    def learns_noise(self) -> bool:
+        """Whether labels and priors are in units of a noise that is learned."""
+        return self.noise_std == LEARN
+
+    @property
     def labels(self) -> str:
         """Which labels the likelihood explains."""
         return LABELS[self.likelihood]
@@ -74,7 +81,7 @@ class Setting:
     def make_likelihood(self) -> likelihoods.Bernoulli | likelihoods.Gaussian | likelihoods.Poisson:
         """Return p(y | f)."""
         if self.likelihood == "gaussian":
-            return likelihoods.Gaussian(self.noise_std)
+            return likelihoods.Gaussian(1.0 if isinstance(self.noise_std, str) else self.noise_std)
         if self.likelihood == "poisson":
             return likelihoods.Poisson()
         return likelihoods.Bernoulli(cast("Literal['logit', 'probit']", self.likelihood))
@@ -95,6 +102,22 @@ class Setting:
             values["likelihood"] = values.pop("link")
         values["prior_stds"] = tuple((name, std) for name, std in values.get("prior_stds", ()))
         return cls(**values)
+
+
+def parse_noise(text: str) -> float | str:
+    """Read ``learn`` or a number."""
+    try:
+        return {LEARN: LEARN}.get(text) or float(text)
+    except ValueError as error:
+        msg = f"--noise-std {text!r}: 'learn' or a number > 0 is needed"
+        raise ValueError(msg) from error
+
+
+def usual(chosen: Document, *, shared: bool) -> Document:
+    """What a new model is when nothing is said, given what is said."""
+    prior = {} if "prior_stds" in chosen else DEFAULT_PRIOR
+    noise = {"noise_std": LEARN} if chosen.get("likelihood") == "gaussian" else {}
+    return {**prior, **(FOR_WORKERS if shared else noise)}
 
 
 def parse_prior(texts: Sequence[str]) -> Document:

@@ -18,13 +18,15 @@ from gaussfold.data.strings import collision_rate
 from gaussfold.types import Array
 
 
-def summarise(model: StreamModel, before: Array, run: Run, skipped: int, seconds: float) -> Document:
-    """Return a run in numbers; ``before`` are the model's totals when it began."""
+def summarise(
+    model: StreamModel, before: Array, run: Run, skipped: int, seconds: float, squares: float = 0.0
+) -> Document:
+    """Return a run in numbers; ``before`` are the model's totals when it began, ``squares`` its squared errors."""
     totals = model.totals - before
     summary: Document = {
         "examples": int(totals[SEEN]),
         "learned": 0 if run.test_only else int(totals[LEARNED]),
-        "average_loss": finite(totals[LOSS] / totals[WEIGHT] if totals[WEIGHT] else math.nan),
+        "average_loss": average(totals),
         "constant_loss": finite(constant_loss(totals) if model.binary else math.nan),
         "seconds": round(seconds, 6),
         "bad": skipped,
@@ -32,6 +34,7 @@ def summarise(model: StreamModel, before: Array, run: Run, skipped: int, seconds
         "likelihood": model.setting.likelihood,
         "bits": model.reading.bits,
         "model": run.final,
+        **_of_numbers(model, squares, float(totals[WEIGHT])),
         **({"priors_unused": model.awaited} if model.awaited else {}),
     }
     if not run.test_only:
@@ -48,6 +51,20 @@ def summarise(model: StreamModel, before: Array, run: Run, skipped: int, seconds
     return summary
 
 
+def average(totals: Array) -> float | None:
+    """Mean loss of what was counted; None if nothing was."""
+    return finite(totals[LOSS] / totals[WEIGHT] if totals[WEIGHT] else math.nan)
+
+
+def _of_numbers(model: StreamModel, before: float, weight: float) -> Document:
+    """Of labels that are numbers: mean squared error of the predictions, and the noise."""
+    if model.setting.labels != "real":
+        return {}
+    error = (float(model.squares[0]) - before) / weight if weight else math.nan
+    noise = model.noise.std if model.setting.learns_noise else model.setting.noise_std
+    return {"squared_error": finite(error), "noise_std": noise}
+
+
 def tell(summary: Document, run: Run) -> None:
     """Print a summary for people."""
     compiling = summary.get("compile_seconds", 0.0)
@@ -61,6 +78,7 @@ def tell(summary: Document, run: Run) -> None:
         f"average loss    {loss}{constant}",
         f"seconds         {summary['seconds']:.2f}   ({rate:,.0f} examples/s{once})",
     ]
+    lines[2:2] = _more_losses(summary)
     if "slots_used" in summary:
         lines.append(
             f"slots           {summary['slots_used']:,} of 2^{summary['bits']} in use; "
@@ -73,6 +91,17 @@ def tell(summary: Document, run: Run) -> None:
         lines.append("no example had a label, so nothing was learned ('1 |f ...' has one, '1|f ...' a tag)")
     with contextlib.suppress(OSError):  # the model is saved; where nobody can be told, nothing is told
         print("\n".join(["", *lines]), file=sys.stderr, flush=True)
+
+
+def _more_losses(summary: Document) -> list[str]:
+    """What belongs to the average loss: the error of numbers, and what is wrong with several passes."""
+    lines = []
+    if summary.get("squared_error") is not None:
+        lines.append(f"squared error   {summary['squared_error']:.6g}   (noise {summary['noise_std']:.6g})")
+    if summary.get("first_pass_loss") is not None:
+        honest = f"that of the first pass, {summary['first_pass_loss']:.6f}, is of rows that were new"
+        lines.append(f"                over {summary['passes']} passes, so of rows seen before: {honest}")
+    return lines
 
 
 def _prior_lines(summary: Document) -> list[str]:

@@ -46,7 +46,7 @@ def read(
     r"""Read rows from files as ``gaussfold train`` does, chunk by chunk, in bounded memory.
 
     The options are those of the command line; see ``gaussfold train --help``. Files may be Vowpal Wabbit or svmlight
-    text, CSV, Parquet or Arrow, packed by gzip or zstd.
+    text, CSV, Parquet or Arrow, packed by gzip, zstd, bzip2 or xz.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ class Stream:
     Parameters
     ----------
     paths
-        A path, a glob, "-" for standard input, or several of these. gzip and zstd are undone on the way.
+        A path, a glob, "-" for standard input, or several of these. gzip, zstd, bzip2 and xz are undone on the way.
     reading
         What the rows mean; see `Reading`.
     roles

@@ -1,4 +1,4 @@
-"""Bytes from a path, several paths, a glob or standard input; plain, gzip or zstd, told apart by their first bytes."""
+"""Bytes from a path, several paths, a glob or standard input; plain or compressed, told apart by their first bytes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""gzip and zstd undone piece by piece: memory stays bounded whatever the data claim, and the end is seen or missed.
+"""gzip, zstd, bzip2 and xz undone piece by piece: memory stays bounded whatever the data claim, and the end is seen.
 
-What a truncated file lacks is its end, so the end is asked for: of every member of a gzip file and every frame of zstd,
-checksum included. The libraries' own file objects differ in this (one of them takes any end for a good one).
+What a truncated file lacks is its end, so the end is asked for: of every member of a gzip file, every frame of zstd and
+every stream of bzip2 and xz, checksum included. The libraries' own file objects differ in this (one of them takes any
+end for a good one).
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, final
 
 from gaussfold.data.formats.base import PACKED
 from gaussfold.data.messages import BrokenInputError, DataError
@@ -17,12 +18,16 @@ from gaussfold.data.messages import BrokenInputError, DataError
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-_READ = 1 << 16
+_READ, _STEP = 1 << 16, 1 << 20
+_XZ_MEMORY = 1 << 28
+"""What a dictionary of xz may need: four times that of its highest level."""
+_BZIP2_BLOCK = b"1AY&SY"
+"""What follows the four bytes that a bzip2 stream begins with, if there is anything in it."""
 _GZIP_WBITS = 31  # a gzip header, and a window of any size
 
 
 class _Member(Protocol):
-    """What undoes one member or frame: bytes in, bytes out, until its end."""
+    """What undoes one member, frame or stream: bytes in, bytes out, until its end."""
 
     @property
     def eof(self) -> bool: ...
@@ -31,6 +36,45 @@ class _Member(Protocol):
     def unused_data(self) -> bytes: ...
 
     def decompress(self, data: memoryview, /) -> bytes: ...
+
+
+class _Patient(Protocol):
+    """One that can be told how much to make of its input at a time."""
+
+    @property
+    def eof(self) -> bool: ...
+
+    @property
+    def unused_data(self) -> bytes: ...
+
+    @property
+    def needs_input(self) -> bool: ...
+
+    def decompress(self, data: memoryview, max_length: int = -1) -> bytes: ...
+
+
+@final
+class _Slowly:
+    """A patient one as a member: what a piece makes is made in steps of `_STEP` bytes, and handed out in one."""
+
+    def __init__(self, inner: _Patient) -> None:
+        self._inner = inner
+
+    @property
+    def eof(self) -> bool:
+        return self._inner.eof
+
+    @property
+    def unused_data(self) -> bytes:
+        return self._inner.unused_data
+
+    @property
+    def full(self) -> bool:
+        """Whether there is more to come without more input."""
+        return not self._inner.eof and not self._inner.needs_input
+
+    def decompress(self, data: memoryview, /) -> bytes:
+        return self._inner.decompress(data, _STEP)
 
 
 @dataclass(frozen=True)
@@ -58,7 +102,29 @@ def packing_of(head: bytes, name: str) -> Packing | None:
         return Packing(lambda: zlib.decompressobj(_GZIP_WBITS), zlib.error, 1 << 14, padding=True)
     if head[:4] == b"\x28\xb5\x2f\xfd" or (head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5):  # or a frame to skip
         return _zstd(name)
-    return None
+    if _is_bzip2(head):
+        return _bzip2()
+    return _xz() if head[:4] == b"\xfd7zX" else None
+
+
+def _is_bzip2(head: bytes) -> bool:
+    """By four bytes, and then a block; a text that begins with the four goes on as text."""
+    return head[:3] == b"BZh" and (head[4:10] == _BZIP2_BLOCK or not head[4:64].isascii() or len(head) < 10)
+
+
+def _bzip2() -> Packing:
+    import bz2
+
+    return Packing(lambda: _Slowly(bz2.BZ2Decompressor()), OSError, 1 << 14, padding=False)
+
+
+def _xz() -> Packing:
+    import lzma
+
+    def begin() -> _Member:
+        return _Slowly(lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY))
+
+    return Packing(begin, lzma.LZMAError, 1 << 14, padding=True)
 
 
 def _zstd(name: str) -> Packing:
@@ -90,9 +156,10 @@ class Unpacked:
         """Write plain bytes into the buffer; 0 at the end, if it is a good one."""
         view = memoryview(buffer)
         while not self._ready:
-            if not self._packed:
+            full = isinstance(self._member, _Slowly) and self._member.full
+            if not self._packed and not full:
                 self._packed = memoryview(self._read(_READ))
-            if not self._packed:
+            if not self._packed and not full:
                 if self._member is not None:
                     raise self._broken(EOFError("they end early"))
                 return 0
@@ -109,10 +176,11 @@ class Unpacked:
             if not self._packed:
                 return
             self._member = self._packing.begin()
-        piece = self._packed[: self._packing.piece]
+        full = isinstance(self._member, _Slowly) and self._member.full
+        piece = self._packed[: 0 if full else self._packing.piece]
         try:
             self._ready = memoryview(self._member.decompress(piece))
-        except self._packing.error as error:
+        except (self._packing.error, MemoryError) as error:  # lzma raises both, of a dictionary that is too large
             raise self._broken(error) from error
         left = 0
         if self._member.eof:

@@ -12,7 +12,7 @@ from gaussfold.beliefs.diagonal import exchange, passes, storage
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.beliefs.diagonal.delta import CellDelta
 from gaussfold.beliefs.diagonal.state import State, mix_moments
-from gaussfold.checks import between, not_negative, places, same_dim, scales
+from gaussfold.checks import between, not_negative, places, positive, same_dim, scales
 from gaussfold.checks import whole as whole_number
 from gaussfold.dynamics import Dynamics, Forgetting, moving
 from gaussfold.engine.sparse.cells import FORGETS, WALKS
@@ -150,6 +150,14 @@ class DiagonalBelief(ABC):
         """Say which cell all features began with, where that is not known: files from before it was stored."""
         if self._state.blank is None:
             self._state.blank = prior.stored_cells()
+
+    def change_units(self, ratio: float, shift: float = 0.0, constant: int | None = None) -> None:
+        """Measure x'θ in a unit ``ratio`` times as large, then add ``shift`` to the mean of the feature ``constant``.
+
+        Variances stay: they are in units of the noise, which is what changes (see ``gaussfold.cli.noise``).
+        """
+        positive("ratio", ratio)
+        self._state.scale_means(1.0 / ratio, shift, constant)
 
     # Time.
 

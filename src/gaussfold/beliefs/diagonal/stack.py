@@ -298,6 +298,12 @@ class DiagonalStack(DiagonalBelief):
         del delta
         raise ValueError(IN_ORDER)
 
+    def change_units(self, ratio: float, shift: float = 0.0, constant: int | None = None) -> None:
+        """Measure x'θ in another unit, then shift the constant; the stack follows its lanes."""
+        super().change_units(ratio, shift, constant)
+        self._moving.change_units(ratio, shift, constant)
+        self._stack.change_units(ratio, shift)
+
     # Time.
 
     def relax(self, factor: float, prior: Belief) -> None:

@@ -60,6 +60,11 @@ class StackNumbers(NamedTuple):
         for mine, theirs in zip(self, other, strict=True):
             mine[:] = theirs
 
+    def change_units(self, ratio: float, shift: float) -> None:
+        """The lanes' predictions were divided by ``ratio`` and shifted: so is the stack's."""
+        self.recent[0] = self.recent[0] / ratio + shift
+        self.mean[-1] = self.mean[-1] / ratio + (1.0 - self.mean[:-1].sum()) * shift
+
     def look(self, lanes: Moments) -> Moments:
         """Marginals of the lanes, (n, K), then what the stack predicts with and what it reports, (n, K + 2)."""
         with_stack = _with_room(lanes)

@@ -86,6 +86,15 @@ class State:
         if self.lazy is not None and self.lazy.left:
             self.lazy.write(columns)
 
+    def scale_means(self, factor: float, shift: float, constant: int | None) -> None:
+        """Multiply the means of all cells that were met; then add to those of one feature."""
+        if self.alike:
+            return
+        columns = self.touched()
+        self.cells[columns, 0] *= self.cells.dtype.type(factor)
+        if constant is not None:
+            self.cells[constant, 0] += self.cells.dtype.type(shift)
+
     def current(self, columns: np.ndarray | None = None) -> Array:
         """Cells as of now, time applied, in float64: all of them (a single one if they are all alike), or some."""
         if not self.alike:

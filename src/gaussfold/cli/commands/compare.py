@@ -6,12 +6,12 @@ import dataclasses
 import json
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gaussfold.cli.errors import USAGE, Failure
 from gaussfold.cli.inputs import Inputs
 from gaussfold.cli.model import StreamModel, refuse_row
-from gaussfold.cli.setting import AUTO, Setting
+from gaussfold.cli.setting import AUTO, Setting, parse_noise
 from gaussfold.cli.summary import finite
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.reading import Document, Reading
@@ -25,7 +25,11 @@ DEFAULT = (
     "prior-std=1,likelihood=probit",
 )
 _NAMES = ("prior-std", "likelihood", "link", "noise-std", "rule", "coupling", "forgetting", "dtype", "bits")
-_NUMBERS = ("forgetting", "noise-std")
+_NUMBERS: dict[str, Callable[[str], float | str]] = {
+    "forgetting": float,
+    "noise-std": parse_noise,
+    "prior-std": lambda text: {AUTO: AUTO}.get(text) or float(text),
+}
 
 
 def parse_setting(text: str, base: Setting, reading: Reading) -> tuple[Setting, Reading]:
@@ -41,9 +45,8 @@ def parse_setting(text: str, base: Setting, reading: Reading) -> tuple[Setting, 
             if name == "bits":
                 reading = dataclasses.replace(reading, bits=int(value))
                 continue
-            is_number = name in _NUMBERS or (name == "prior-std" and value != AUTO)
             field = "likelihood" if name == "link" else name.replace("-", "_")
-            values[field] = float(value) if is_number else value
+            values[field] = _NUMBERS.get(name, str)(value)
         except ValueError as error:
             msg = f"--setting {text!r}: {error}"
             raise Failure(msg, USAGE) from error

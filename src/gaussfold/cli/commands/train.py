@@ -9,6 +9,8 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from gaussfold.cli.errors import (
     BAD_DATA,
     BROKEN_PIPE,
@@ -29,7 +31,7 @@ from gaussfold.cli.progress import Progress
 from gaussfold.cli.resuming import Resume
 from gaussfold.cli.saving import Checkpoints, open_model, save_last, signals
 from gaussfold.cli.setting import Setting
-from gaussfold.cli.summary import summarise, tell
+from gaussfold.cli.summary import average, summarise, tell
 from gaussfold.cli.targets import check_apart, check_target
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.messages import BrokenInputError, DataError
@@ -66,8 +68,11 @@ def _train_one(job: Job, model: StreamModel, began: float, compiling: float) -> 
     if training.predictions is not None and training.predictions.failed:
         code = code or CANNOT_WRITE
     skipped = min(training.n_bad, job.inputs.skip_bad)  # the one that stopped the run was not skipped
-    summary = summarise(model, training.before, job.run, skipped, time.perf_counter() - began)
+    seconds = time.perf_counter() - began
+    summary = summarise(model, training.before, job.run, skipped, seconds, training.squares_before)
     summary["compile_seconds"] = round(waiting.seconds() - compiling, 6)
+    if job.run.passes > 1:
+        summary["first_pass_loss"] = average(training.first_pass)
     if not training.keeps:
         summary["model"] = None
     for name in summary.get("priors_unused", ()):
@@ -166,8 +171,8 @@ class _Training:
             raise Failure(msg, USAGE)
         self._resume = Resume(model.run if job.run.resume else {}, job.run.passes)
         self.n_bad, self._stuck, self._broken = 0, False, False
-        self.before = model.totals.copy()
-        self._first = model.examples
+        self.before, self.squares_before = model.totals.copy(), float(model.squares[0])
+        self._first, self.first_pass = model.examples, np.zeros_like(model.totals)
         self.predictions = SideOutput(job.run.predictions) if job.run.predictions is not None else None
         self._progress = Progress(model, quiet=job.run.quiet, every=job.run.every)
         self._checkpoints = Checkpoints(None if job.run.test_only else job.run.final, job.run, model)
@@ -180,6 +185,8 @@ class _Training:
                 exit_code = self._pass(k)
                 if exit_code != OK:
                     break
+                if k == 0:
+                    self.first_pass = self._model.totals - self.before
             else:
                 self._model.run = self._resume.finished()
         except BrokenPipeError:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gaussfold.data.sources import Source
     from gaussfold.data.tabular import Table
 
-PACKED = (".gz", ".zst", ".zstd")
+PACKED = (".gz", ".zst", ".zstd", ".bz2", ".xz")
 """Endings of the names of compressed files."""
 SlotNames = dict[int, tuple[str, str]]
 """Namespace and feature of every slot that was named so far, fit for the format."""
