@@ -64,6 +64,7 @@ MODELS: dict[str, str] = {
     "StreamModel": "gaussfold.cli.model",
     "LRVGA": "gaussfold.deep.lrvga",
     "Posterior": "gaussfold.deep.posterior",
+    "MultiPosterior": "gaussfold.deep.mixture",
     "TrainingState": "gaussfold.deep.state",
 }
 """What a model file may hold, beliefs and estimators alike: class -> the module to import it from."""

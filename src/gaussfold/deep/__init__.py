@@ -3,7 +3,8 @@
 Needs JAX and optax, the extra ``gaussfold[jax]``; the names are imported on first use. What lives where:
 
 - ``vifa`` (its step in ``variational``, ``objective``, ``blocks``), ``slang`` (``curvature``), ``swag`` (``iterates``):
-  methods that train in steps, children of ``method``; ``many`` fits several of them side by side.
+  methods that train in steps, children of ``method``; ``plain`` is training as everybody has it (its belief a
+  ``point``); ``many`` fits several side by side, ``mixture`` makes one posterior of several.
 - What is not given follows from the tree (``scales``), the bound (``evidence``) and rows held out (``temperature``);
   ``summary`` says how a training went.
 - ``training`` is their one compiled loop, ``batches`` and ``draws`` what it is fed with, ``steps`` the optimiser,
@@ -25,15 +26,18 @@ from typing import TYPE_CHECKING
 
 _HOMES = {
     "Choice": "gaussfold.deep.search",
+    "Ensemble": "gaussfold.deep.mixture",
     "FactorIterates": "gaussfold.deep.swag",
     "LRVGA": "gaussfold.deep.lrvga",
     "Layout": "gaussfold.deep.trees",
     "LearnedGaussian": "gaussfold.deep.noise",
     "LogLikelihood": "gaussfold.deep.likelihoods",
     "LogUniform": "gaussfold.deep.search",
-    "MultiPosterior": "gaussfold.deep.posterior",
+    "MAP": "gaussfold.deep.plain",
+    "MultiPosterior": "gaussfold.deep.mixture",
     "MultiSWAG": "gaussfold.deep.swag",
     "NotSettledWarning": "gaussfold.deep.summary",
+    "PointMass": "gaussfold.deep.point",
     "Posterior": "gaussfold.deep.posterior",
     "Prediction": "gaussfold.deep.prediction",
     "SLANG": "gaussfold.deep.slang",
@@ -45,7 +49,7 @@ _HOMES = {
     "VIFA": "gaussfold.deep.vifa",
     "fit_many": "gaussfold.deep.many",
     "layout_of": "gaussfold.deep.trees",
-    "load": "gaussfold.deep.posterior",
+    "load": "gaussfold.deep.mixture",
     "log_likelihood": "gaussfold.deep.likelihoods",
     "random_search": "gaussfold.deep.search",
     "with_noise": "gaussfold.deep.noise",
@@ -54,10 +58,12 @@ _OLDER_NAMES = {"fit_together": "fit_many"}
 
 __all__ = [
     "LRVGA",
+    "MAP",
     "SLANG",
     "SWAG",
     "VIFA",
     "Choice",
+    "Ensemble",
     "FactorIterates",
     "Layout",
     "LearnedGaussian",
@@ -66,6 +72,7 @@ __all__ = [
     "MultiPosterior",
     "MultiSWAG",
     "NotSettledWarning",
+    "PointMass",
     "Posterior",
     "Prediction",
     "Search",
@@ -86,8 +93,11 @@ if TYPE_CHECKING:
     from gaussfold.deep.lrvga import LRVGA
     from gaussfold.deep.many import fit_many
     from gaussfold.deep.many import fit_many as fit_together
+    from gaussfold.deep.mixture import Ensemble, MultiPosterior, load
     from gaussfold.deep.noise import LearnedGaussian, with_noise
-    from gaussfold.deep.posterior import MultiPosterior, Posterior, load
+    from gaussfold.deep.plain import MAP
+    from gaussfold.deep.point import PointMass
+    from gaussfold.deep.posterior import Posterior
     from gaussfold.deep.prediction import Prediction
     from gaussfold.deep.search import Choice, LogUniform, Search, random_search
     from gaussfold.deep.slang import SLANG

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +12,8 @@ from gaussfold.deep.types import Batch, LogLikelihoodFunction, Tree
 
 _SHUFFLE = 1 << 16
 """Row numbers that are shuffled together."""
+_LOOKED_AT = 8
+"""Rows with NaN or infinity that are tried one by one: if the function bears those, it knows about them."""
 _SHORT = 1 << 12
 """Up to so many rows, row numbers are shuffled by sorting."""
 
@@ -27,6 +31,23 @@ def check_data(data: Batch) -> tuple[Batch, int]:
         msg = "data: empty batch: it has no rows; at least one is needed"
         raise ValueError(msg)
     return arrays, rows
+
+
+def check_finite(function: LogLikelihoodFunction, params: Tree, data: Batch) -> None:
+    """Refuse rows with NaN or infinity whose log likelihood is no number either: NaN may stand for "not known"."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(data):
+        if not jnp.issubdtype(leaf.dtype, jnp.inexact):
+            continue
+        good = np.asarray(jnp.isfinite(leaf).reshape(leaf.shape[0], -1).all(axis=1))
+        for row in np.flatnonzero(~good)[:_LOOKED_AT]:
+            value = float(total(function, params, jax.tree.map(lambda a, row=row: a[row : row + 1], data)))
+            if not math.isfinite(value):
+                name = jax.tree_util.keystr(path)
+                msg = (
+                    f"data: row {row} of the array {name} has NaN or infinity, and its log likelihood is {value}; "
+                    "impute it, or leave the row out"
+                )
+                raise ValueError(msg)
 
 
 def check_batch_size(batch_size: int | None, rows: int) -> int:

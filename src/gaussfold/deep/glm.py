@@ -20,6 +20,7 @@ from gaussfold.deep import broadened
 from gaussfold.deep.families import Likelihood, form_of
 from gaussfold.deep.likelihoods import forward
 from gaussfold.deep.noise import LearnedGaussian
+from gaussfold.deep.point import PointMass
 from gaussfold.deep.prediction import Prediction, prediction
 from gaussfold.deep.trees import Layout
 from gaussfold.deep.types import Apply, Tree
@@ -37,8 +38,10 @@ class Spread(NamedTuple):
     sign: float
 
 
-def spread_of(belief: FactorGaussian | LowRankGaussian, dtype: np.dtype[np.floating]) -> Spread:
+def spread_of(belief: FactorGaussian | LowRankGaussian | PointMass, dtype: np.dtype[np.floating]) -> Spread:
     """A belief's covariance."""
+    if isinstance(belief, PointMass):
+        return Spread(jnp.zeros(belief.dim, dtype), jnp.zeros((belief.dim, 0), dtype), 1.0)
     if isinstance(belief, FactorGaussian):
         return Spread(jnp.asarray(belief.psi, dtype), jnp.asarray(belief.F, dtype), 1.0)
     scaled = belief.W / belief.psi[:, None]
@@ -94,7 +97,7 @@ def predicted(
 
 
 def linearised(
-    belief: FactorGaussian | LowRankGaussian,
+    belief: FactorGaussian | LowRankGaussian | PointMass,
     layout: Layout,
     apply: Apply,
     X: Tree,

@@ -44,6 +44,8 @@ _BUFFER = 1 << 22
 
 RATE = {"params": 1e-2}
 """The usual one, of Adam."""
+RANK = 10
+"""The usual one, where there are as many parameters."""
 
 Sample: TypeAlias = tuple[jax.Array, dict[str, Variables]]
 """What a step would emit, and the window that it comes from, if there are any."""
@@ -138,7 +140,7 @@ class SGDIterates(Method):
         self,
         log_likelihood: LogLikelihoodFunction,
         params: Tree,
-        rank: int = 10,
+        rank: int | None = None,
         prior_precision: Spread = "fan-in",
         *,
         optimizer: steps.Optimiser = "adam",
@@ -160,10 +162,11 @@ class SGDIterates(Method):
         if self.learns_prior:
             msg = "prior_precision='evidence': iterates have no spread of their own to learn it from; give 'fan-in'"
             raise ValueError(msg)
-        if check_rank(rank, self.layout.dim, fewest=0) < self.least_rank:
-            msg = f"rank={rank!r}: {self.why_least_rank}; {self.least_rank} to {self.layout.dim} are allowed"
+        wanted = min(RANK, self.layout.dim) if rank is None else rank
+        if check_rank(wanted, self.layout.dim, fewest=0) < self.least_rank:
+            msg = f"rank={wanted!r}: {self.why_least_rank}; {self.least_rank} to {self.layout.dim} are allowed"
             raise ValueError(msg)
-        self.rank, self.floor = int(rank), positive("floor", floor)
+        self.rank, self.floor = int(wanted), positive("floor", floor)
         self.optimizer = optimizer
         self._plan = steps.planned(optimizer, learning_rate, RATE, max_grad_norm)
         self._before = self._plan

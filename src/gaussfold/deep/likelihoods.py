@@ -7,10 +7,11 @@ from typing import TypeVar, cast
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from gaussfold import likelihoods
 from gaussfold.checks import refuse
-from gaussfold.deep.families import Likelihood, Outputs, form_of, has_form, known_families
+from gaussfold.deep.families import Likelihood, Outputs, check_classes, form_of, has_form, known_families
 from gaussfold.deep.noise import LearnedGaussian, parted
 from gaussfold.deep.types import Apply, Batch, Document, LogLikelihoodFunction, Tree
 from gaussfold.types import ArrayLike
@@ -32,12 +33,20 @@ class LogLikelihood:
         X, y = batch
         return log_prob(self.likelihood, y, forward(self.likelihood, self.apply, params, X))
 
-    def check(self, data: Batch) -> None:
-        """Raise a ValueError unless these are inputs and labels that the likelihood can explain."""
+    def check(self, data: Batch, params: Tree = None) -> None:
+        """Raise a ValueError unless these are inputs and labels that the likelihood can explain.
+
+        With ``params``, classes are compared with the network's outputs: JAX would clip one that is too large.
+        """
         if not (isinstance(data, tuple | list) and len(data) == 2):
             msg = f"data: {type(data).__name__}; a pair (X, y) is needed by gaussfold.deep.log_likelihood"
             raise ValueError(msg)
-        form_of(self.likelihood).check_labels(data[1])
+        X, y = data
+        form = form_of(self.likelihood)
+        form.check_labels(y)
+        if form.classes and params is not None:
+            outputs = jax.eval_shape(lambda: forward(self.likelihood, self.apply, params, jax.tree.map(jnp.asarray, X)))
+            check_classes(np.asarray(y, dtype=np.float64).ravel(), outputs.shape[-1])
 
 
 def log_likelihood(apply: Apply, likelihood: str | Likelihood) -> LogLikelihood:

@@ -23,7 +23,7 @@ from gaussfold.deep.training import Course, Given, Program, State, TrainingError
 from gaussfold.deep.trees import Layout, layout_of
 from gaussfold.deep.types import Arrays, Batch, Document, Hyper, Inner, LogLikelihoodFunction, Tree
 from gaussfold.progress import Progress
-from gaussfold.types import Array
+from gaussfold.types import Array, ArrayLike
 
 # The constructors of the methods begin alike (log_likelihood, params, rank, prior_precision), and each names its
 # settings in a dict: signatures are written out because help() shows them, dicts because files hold these names.
@@ -175,6 +175,7 @@ class Method(ABC):
     def fit(
         self,
         data: Batch,
+        y: ArrayLike | None = None,
         *,
         epochs: float | None = None,
         steps: int | None = None,
@@ -189,6 +190,8 @@ class Method(ABC):
         data
             A tree of arrays with one row per example in front, such as ``(X, y)``; batches of it are what the log
             likelihood sees.
+        y
+            Labels, where ``data`` is X alone: ``fit(X, y)`` is ``fit((X, y))``.
         epochs, steps
             How long, counted from the beginning also when resuming: passes over the data, 100 by default, or steps. An
             epoch is as many steps as the data have batches, whatever a step does with its batch.
@@ -206,6 +209,7 @@ class Method(ABC):
             After ``max_bad_steps`` steps in a row that are not numbers. What was learned before them is kept, can be
             saved, and is in :attr:`posterior`.
         """
+        data = data if y is None else (data, y)
         arrays, rows = batches.check_data(data)
         course = self.course(rows, epochs, steps)
         self.check_labels(data)
@@ -286,11 +290,13 @@ class Method(ABC):
     def check_labels(self, data: Batch) -> None:
         """Refuse labels that the likelihood cannot explain, where it is known."""
         if isinstance(self.log_likelihood, LogLikelihood):
-            self.log_likelihood.check(data)
+            self.log_likelihood.check(data, self.layout.unflatten(self.centre))
 
     def check_function(self, arrays: Batch, size: int) -> None:
-        """Refuse a log likelihood that does not give one number per row."""
-        batches.check_log_likelihood(self.log_likelihood, self.layout.unflatten(self.centre), arrays, size)
+        """Refuse a log likelihood that does not give one number per row, and rows of which it gives none."""
+        params = self.layout.unflatten(self.centre)
+        batches.check_log_likelihood(self.log_likelihood, params, arrays, size)
+        batches.check_finite(self.log_likelihood, params, arrays)
 
     def begin(self) -> State:
         """Forget everything; returns the state before the first step."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from typing import TypedDict
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +24,16 @@ class Training:
     max_bad_steps: int
     seed: int
     temperature: float | str = 1.0
+
+
+class Length(TypedDict, total=False):
+    """Keywords of a method's ``fit`` that an ensemble passes on."""
+
+    epochs: float | None
+    steps: int | None
+    stop: int | None
+    resume: bool
+    progress: bool | None
 
 
 def spread(name: str, value: Spread, layout: Layout, *, above_zero: bool = False) -> jax.Array:

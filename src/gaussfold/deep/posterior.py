@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from functools import partial
 from typing import Self, TypeAlias
 
@@ -18,15 +17,20 @@ from gaussfold.checks import one_of, whole
 from gaussfold.deep import likelihoods
 from gaussfold.deep.families import Likelihood, Outputs
 from gaussfold.deep.glm import linearised
+from gaussfold.deep.point import PointMass
 from gaussfold.deep.prediction import Prediction, prediction
 from gaussfold.deep.trees import Layout, layout_from, layout_of
 from gaussfold.deep.types import Apply, Arrays, Document, Seed, Tree
 from gaussfold.types import Array
 
-Belief: TypeAlias = FactorGaussian | LowRankGaussian
+Belief: TypeAlias = FactorGaussian | LowRankGaussian | PointMass
 """What a network's parameters may be distributed as."""
 LikelihoodOrName: TypeAlias = str | Likelihood | None
-_BELIEFS: dict[str, type[Belief]] = {"FactorGaussian": FactorGaussian, "LowRankGaussian": LowRankGaussian}
+_BELIEFS: dict[str, type[Belief]] = {
+    "FactorGaussian": FactorGaussian,
+    "LowRankGaussian": LowRankGaussian,
+    "PointMass": PointMass,
+}
 WAYS: dict[str, bool | None] = {"samples": False, "linearised": True, "mean": None}
 """How to predict, and whether the network is linearised for it; None: there is nothing to draw."""
 _AT_ONCE = 1 << 24
@@ -174,59 +178,6 @@ class Posterior:
 
     def _draws(self, rng: np.random.Generator, n: int) -> Array:
         return self.belief.sample(n, rng).astype(self.layout.dtype)
-
-
-class MultiPosterior:
-    """A mixture of posteriors with equal weights, such as MultiSWAG's: several trainings, several modes."""
-
-    def __init__(self, parts: Sequence[Posterior]) -> None:
-        self.parts = tuple(parts)
-        if not self.parts:
-            msg = "parts: empty; at least one posterior is needed"
-            raise ValueError(msg)
-        for part in self.parts[1:]:
-            if part.layout != self.parts[0].layout:
-                msg = "parts: mismatched tree: all posteriors of a mixture must have the same leaves"
-                raise ValueError(msg)
-
-    def sample(self, rng: Seed, n: int) -> list[Tree]:
-        """Draw n networks, each from a part chosen at random."""
-        draw = generator(rng)
-        counts = np.bincount(draw.integers(len(self.parts), size=n), minlength=len(self.parts))
-        found = [
-            tree for part, count in zip(self.parts, counts, strict=True) if count for tree in part.sample(draw, count)
-        ]
-        return [found[i] for i in draw.permutation(n)]
-
-    def predict(
-        self, apply: Apply, X: Tree, n_samples: int = 100, *, rng: Seed = 0, likelihood: LikelihoodOrName = None
-    ) -> Prediction:
-        """As :meth:`Posterior.predict`, with the same number of networks from every part (n_samples in all)."""
-        each = -(-n_samples // len(self.parts))
-        draw = generator(rng)
-        looks = [part.predict(apply, X, each, rng=draw, likelihood=likelihood) for part in self.parts]
-        outputs = np.concatenate([look.outputs for look in looks])
-        if looks[0].noise is None:
-            return prediction(looks[0].likelihood, outputs)
-        return prediction(looks[0].likelihood, (outputs, np.concatenate([np.asarray(look.noise) for look in looks])))
-
-
-def load(path: str | os.PathLike[str], like: Tree = None) -> Posterior:
-    """Read a posterior from a file.
-
-    Parameters
-    ----------
-    path
-        A file written by :meth:`Posterior.save`.
-    like
-        A tree of parameters. Trees of dicts, lists and tuples can be rebuilt without it; it is needed for trees with
-        classes of their own (Flax, Equinox), which a file without pickle cannot hold, and checked in any case.
-    """
-    found = store.load(path)
-    if not isinstance(found, Posterior):
-        msg = f"path: {str(path)!r} holds a {type(found).__name__}, not a Posterior; use gaussfold.load"
-        raise store.StoreError(msg)
-    return found if like is None else found.like(like)
 
 
 def generator(rng: Seed) -> np.random.Generator:

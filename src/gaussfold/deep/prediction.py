@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import jax
@@ -91,3 +92,11 @@ def prediction(likelihood: Likelihood | None, outputs: Outputs) -> Prediction:
         noise=None if noise is None else np.asarray(noise),
         likelihood=likelihood,
     )
+
+
+def together(looks: Sequence[Prediction]) -> Prediction:
+    """Predictions at the same inputs as one, every network counting the same."""
+    family, outputs = looks[0].likelihood, np.concatenate([look.outputs for look in looks])
+    if looks[0].noise is None:
+        return prediction(family, outputs)
+    return prediction(family, (outputs, np.concatenate([np.asarray(look.noise) for look in looks])))

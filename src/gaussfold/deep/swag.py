@@ -10,10 +10,10 @@ import numpy as np
 from gaussfold import schema
 from gaussfold.beliefs.factor import FactorGaussian
 from gaussfold.deep.iterates import SGDIterates
-from gaussfold.deep.posterior import MultiPosterior
+from gaussfold.deep.mixture import Ensemble
 from gaussfold.deep.steps import Optimiser
 from gaussfold.deep.trees import Layout
-from gaussfold.deep.types import Arrays, Batch, Document, LogLikelihoodFunction, Rates, Spread, Tree
+from gaussfold.deep.types import Arrays, Document, LogLikelihoodFunction, Rates, Spread, Tree
 from gaussfold.estimators.factor_analysis import StreamingFactorAnalysis
 from gaussfold.types import Array
 
@@ -42,16 +42,6 @@ class SeededOptions(DescentOptions, total=False):
     """The same, and a seed."""
 
     seed: int
-
-
-class Length(TypedDict, total=False):
-    """Keywords of :meth:`SWAG.fit` that :meth:`MultiSWAG.fit` passes on."""
-
-    epochs: float | None
-    steps: int | None
-    stop: int | None
-    resume: bool
-    progress: bool | None
 
 
 PARTS = (
@@ -118,7 +108,7 @@ class SWAG(SGDIterates):
     log_likelihood, params, prior_precision, prior_mean, batch_size, max_bad_steps, seed
         As for :class:`gaussfold.deep.VIFA`.
     rank
-        Number of the latest deviations that make the low-rank part, K ≥ 2.
+        Number of the latest deviations that make the low-rank part, K ≥ 2; 10 by default, or as many as parameters.
     optimizer, learning_rate, max_grad_norm
         Descent on the mean loss per example; "adam" with 0.01 by default.
     prior_precision
@@ -144,7 +134,7 @@ class SWAG(SGDIterates):
         cls,
         log_likelihood: LogLikelihoodFunction,
         params: Tree,
-        rank: int = 10,
+        rank: int | None = None,
         prior_precision: Spread = "fan-in",
         **options: Unpack[SeededOptions],
     ) -> Self:
@@ -202,7 +192,7 @@ class FactorIterates(SGDIterates):
     Parameters
     ----------
     rank
-        Number of factors, 1 to D.
+        Number of factors, 1 to D; 10 by default, or D.
     method
         "recursive-em", "online-em" (Algorithm 2) or "gradient" (Algorithm 1), see
         :class:`gaussfold.StreamingFactorAnalysis`, which takes ``method_options``.
@@ -218,7 +208,7 @@ class FactorIterates(SGDIterates):
         self,
         log_likelihood: LogLikelihoodFunction,
         params: Tree,
-        rank: int = 10,
+        rank: int | None = None,
         prior_precision: Spread = "fan-in",
         *,
         method: str = "recursive-em",
@@ -242,7 +232,7 @@ class FactorIterates(SGDIterates):
         return super().settings() | {"method": self.method}
 
 
-class MultiSWAG:
+class MultiSWAG(Ensemble):
     """A mixture of SWAG Gaussians from several starts, with equal weights.
 
     Parameters
@@ -259,7 +249,7 @@ class MultiSWAG:
         self,
         log_likelihood: LogLikelihoodFunction,
         starts: Sequence[Tree],
-        rank: int = 10,
+        rank: int | None = None,
         seed: int = 0,
         prior_precision: Spread = "fan-in",
         **options: Unpack[DescentOptions],
@@ -267,11 +257,9 @@ class MultiSWAG:
         if not starts:
             msg = "starts: empty; give one tree of parameters per training"
             raise ValueError(msg)
-        self.methods = [
-            SWAG(log_likelihood, start, rank, prior_precision, seed=seed + number, **options)
-            for number, start in enumerate(starts)
-        ]
-
-    def fit(self, data: Batch, **length: Unpack[Length]) -> MultiPosterior:
-        """Train from every start; arguments as for :meth:`SWAG.fit`."""
-        return MultiPosterior([method.fit(data, **length) for method in self.methods])
+        super().__init__(
+            [
+                SWAG(log_likelihood, start, rank, prior_precision, seed=seed + number, **options)
+                for number, start in enumerate(starts)
+            ]
+        )

@@ -18,6 +18,8 @@ from gaussfold.types import ArrayLike
 
 FLOATS = ("float64", "float32", "float16", "bfloat16")
 """What a leaf may be made of."""
+RUNNING = ("['batch_stats']", ".batch_stats")
+"""How the path of a leaf begins that Flax keeps beside the parameters."""
 MOST = 2**40
 """Entries along an axis that a model file may claim."""
 
@@ -170,6 +172,12 @@ def _leaves(params: Tree, argument: str) -> tuple[Leaf, ...]:
     found = []
     for path, value in jax.tree_util.tree_leaves_with_path(params):
         name = jax.tree_util.keystr(path) or "(the tree itself)"
+        if name.startswith(RUNNING):
+            msg = (
+                f"{argument}: leaf {name} is a running statistic, no parameter; give variables['params'] alone, and "
+                "let apply put the rest beside it"
+            )
+            raise ValueError(msg)
         try:
             dtype = jnp.result_type(value) if np.ndim(value) or not isinstance(value, float) else np.dtype("float32")
             shape = tuple(int(size) for size in np.shape(value))
