@@ -14,7 +14,7 @@ Needs JAX and optax, the extra ``gaussfold[jax]``; the names are imported on fir
 - ``families`` has the likelihoods of :mod:`gaussfold.likelihoods` in JAX, ``likelihoods`` joins one with a network,
   ``noise`` is a noise level that is learned.
 - ``posterior``, ``prediction`` are what comes out, ``glm`` and ``broadened`` how it predicts without drawing networks;
-  ``trees`` how a tree lies in a vector; ``search`` tunes.
+  ``trees`` how a tree lies in a vector; ``search`` tunes; ``samecode`` sees that nothing is compiled twice.
 
 What must not be broken: the state of a training is a dict of dicts, since a saved one is read by those names.
 """
@@ -48,6 +48,7 @@ _HOMES = {
     "TrainingError": "gaussfold.deep.training",
     "VIFA": "gaussfold.deep.vifa",
     "fit_many": "gaussfold.deep.many",
+    "keep_compiled": "gaussfold.deep.samecode",
     "layout_of": "gaussfold.deep.trees",
     "load": "gaussfold.deep.mixture",
     "log_likelihood": "gaussfold.deep.likelihoods",
@@ -81,6 +82,7 @@ __all__ = [
     "TrainingError",
     "fit_many",
     "fit_together",
+    "keep_compiled",
     "layout_of",
     "load",
     "log_likelihood",
@@ -99,6 +101,7 @@ if TYPE_CHECKING:
     from gaussfold.deep.point import PointMass
     from gaussfold.deep.posterior import Posterior
     from gaussfold.deep.prediction import Prediction
+    from gaussfold.deep.samecode import keep_compiled
     from gaussfold.deep.search import Choice, LogUniform, Search, random_search
     from gaussfold.deep.slang import SLANG
     from gaussfold.deep.summary import NotSettledWarning, Summary

@@ -13,6 +13,7 @@ from gaussfold import likelihoods
 from gaussfold.checks import refuse
 from gaussfold.deep.families import Likelihood, Outputs, check_classes, form_of, has_form, known_families
 from gaussfold.deep.noise import LearnedGaussian, parted
+from gaussfold.deep.samecode import canonical
 from gaussfold.deep.types import Apply, Batch, Document, LogLikelihoodFunction, Tree
 from gaussfold.types import ArrayLike
 
@@ -68,14 +69,14 @@ def log_likelihood(apply: Apply, likelihood: str | Likelihood) -> LogLikelihood:
     >>> print(function(jnp.ones(2), (jnp.eye(2), jnp.asarray([1.0, 2.0]))))
     [-0.9189385 -1.4189385]
     """
-    return LogLikelihood(apply, resolve(likelihood))
+    return LogLikelihood(function("apply", apply, "(params, X)"), resolve(likelihood))
 
 
 def function(name: str, value: FunctionT, arguments: str) -> FunctionT:
-    """Something that can be called."""
+    """Something that can be called; of functions that do the same, always the one."""
     if not callable(value):
         refuse(name, value, f"a function of {arguments}", f"give one, not a {type(value).__name__}")
-    return value
+    return canonical(value)
 
 
 def likelihood_in(function: LogLikelihoodFunction) -> Likelihood | None:

@@ -107,7 +107,7 @@ class Posterior:
         Parameters
         ----------
         apply
-            ``apply(params, X)``; keep passing the same function, and it is compiled once.
+            ``apply(params, X)``; it is compiled once for functions that do the same.
         X
             Inputs, whatever ``apply`` takes.
         n_samples
@@ -126,6 +126,7 @@ class Posterior:
         Prediction
             ``mean``, ``std`` (noise included), ``epistemic_std`` and ``log_prob(y)``, the predictive density.
         """
+        apply = likelihoods.function("apply", apply, "(params, X)")
         family = self.likelihood if likelihood is None else likelihoods.resolve(likelihood)
         way, draw = WAYS[one_of("method", self.usual if method is None else method, WAYS)], generator(rng)
         if way is None:
