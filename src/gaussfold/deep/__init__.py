@@ -7,8 +7,8 @@ Needs JAX and optax, the extra ``gaussfold[jax]``; the names are imported on fir
   ``point``); ``many`` fits several side by side, ``mixture`` makes one posterior of several.
 - What is not given follows from the tree (``scales``), the bound (``evidence``) and rows held out (``temperature``);
   ``summary`` says how a training went.
-- ``training`` is their one compiled loop, ``batches`` and ``draws`` what it is fed with, ``steps`` the optimiser,
-  ``state`` a training that was saved.
+- ``training`` is their one compiled loop, ``batches``, ``feeds`` and ``draws`` what it is fed with, ``steps`` the
+  optimiser, ``state`` a training that was saved.
 - ``lrvga`` learns in one pass without a learning rate: linearised at the mean (``onepass``, its step in ``linearised``)
   or looking at samples (``extragradient``, ``fisher``); ``rowchecks`` has what both refuse.
 - ``families`` has the likelihoods of :mod:`gaussfold.likelihoods` in JAX, ``likelihoods`` joins one with a network,

@@ -6,6 +6,7 @@ are not samples of the posterior, see factor-analysis B.2 and Table B.3; that is
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, TypeAlias
@@ -285,6 +286,10 @@ class SGDIterates(Method):
         """Look at new samples, in order, shape (n, D)."""
         assert self._collector is not None
         self._collector.take(samples)
+
+    def collected_so_far(self) -> dict[str, object]:
+        """The collector."""
+        return {"_collector": copy.deepcopy(self._collector)}
 
     def collected_arrays(self) -> Arrays:
         """How many samples there were, and what was made of them."""

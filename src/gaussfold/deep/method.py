@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from gaussfold import schema, store
-from gaussfold.checks import one_of, positive, whole
-from gaussfold.deep import batches, evidence, scales, temperature, training
+from gaussfold.checks import one_of, positive, refuse, whole
+from gaussfold.deep import batches, evidence, feeds, scales, temperature, training
 from gaussfold.deep.likelihoods import LogLikelihood, function, likelihood_in
 from gaussfold.deep.options import Training, described, spread
 from gaussfold.deep.posterior import Belief, Posterior
@@ -181,6 +181,7 @@ class Method(ABC):
         steps: int | None = None,
         stop: int | None = None,
         resume: bool = False,
+        n_rows: int | None = None,
         progress: bool | None = None,
     ) -> Posterior:
         """Learn from data.
@@ -189,7 +190,9 @@ class Method(ABC):
         ----------
         data
             A tree of arrays with one row per example in front, such as ``(X, y)``; batches of it are what the log
-            likelihood sees.
+            likelihood sees. Or an iterable of such batches, all of one size: a torch DataLoader, a tf.data or Grain
+            pipeline, a generator. It is gone through once per epoch in the order that it has; an iterator once, and
+            one epoch is then the default.
         y
             Labels, where ``data`` is X alone: ``fit(X, y)`` is ``fit((X, y))``.
         epochs, steps
@@ -199,7 +202,10 @@ class Method(ABC):
             Leave off after so many steps of that length, to go on later.
         resume
             Go on from where the last ``fit`` ended, or from what ``restore`` has read, up to the given length. An
-            interrupted and resumed training is the unbroken one.
+            interrupted and resumed training is the unbroken one; batches of an iterable that were seen are skipped,
+            and an iterator goes on where it stands.
+        n_rows
+            Of an iterable: how many rows one way through has, where ``len`` does not say it.
         progress
             Show a bar: True, False, or None for "on a terminal".
 
@@ -209,6 +215,10 @@ class Method(ABC):
             After ``max_bad_steps`` steps in a row that are not numbers. What was learned before them is kept, can be
             saved, and is in :attr:`posterior`.
         """
+        if y is None and feeds.is_feed(data):
+            return self._fit_feed(feeds.Feed(data, n_rows, self.check_batch), epochs, steps, stop, resume, progress)
+        if n_rows is not None:
+            refuse("n_rows", n_rows, "an iterable of batches", "arrays say it themselves: leave it out")
         data = data if y is None else (data, y)
         arrays, rows = batches.check_data(data)
         course = self.course(rows, epochs, steps)
@@ -219,9 +229,58 @@ class Method(ABC):
         if not going_on:
             self._cold = self._chosen_temperature(arrays, course)
         self._state = training.forgiven(self._begun("fit")) if going_on else self.begin()
-        self._run(arrays, course if stop is None else course._replace(total=min(course.total, stop)), progress)
+        course = course if stop is None else course._replace(total=min(course.total, stop))
+        self._run(feeds.InMemory(arrays, course, self.seed), course, progress)
         self._warn_unless_settled()
         return self.posterior
+
+    def _fit_feed(
+        self,
+        feed: feeds.Feed,
+        epochs: float | None,
+        steps: int | None,
+        stop: int | None,
+        resume: bool,
+        progress: bool | None,
+    ) -> Posterior:
+        """Learn from batches that somebody hands over; after an error everything is as it was."""
+        if epochs is None and steps is None and feed.once:
+            epochs = 1.0
+        course = self.course(feed.rows, epochs, steps, size=feed.size)
+        self.check_labels(feed.first)
+        self.check_function(jax.tree.map(jnp.asarray, feed.first), feed.size)
+        going_on = resume and self._state is not None
+        self.check_course(course, going_on)
+        before = self._remembered(going_on)
+        try:
+            if not going_on:  # no rows can be held out
+                self._cold = temperature.CANDIDATES[0] if isinstance(self.temperature, str) else float(self.temperature)
+            self._state = training.forgiven(self._begun("fit")) if going_on else self.begin()
+            course = course if stop is None else course._replace(total=min(course.total, stop))
+            feed.start(course, self.steps)
+            self._run(feed, course, progress)
+        except ValueError:
+            vars(self).update(before)
+            raise
+        self._warn_unless_settled()
+        return self.posterior
+
+    def check_batch(self, batch: Batch) -> None:
+        """Refuse rows of a batch that cannot be learned from."""
+        self.check_labels(batch)
+        arrays, _ = batches.check_data(batch)
+        batches.check_finite(self.log_likelihood, self.layout.unflatten(self.centre), arrays)
+
+    def _remembered(self, going_on: bool) -> dict[str, object]:
+        """All that a training changes, to go back to: what goes on writes over its arrays, what begins does not."""
+        found = dict(vars(self)) | {"_losses": list(self._losses)}
+        if going_on:
+            found |= {"_state": jax.tree.map(jnp.copy, self._state)} | self.collected_so_far()
+        return found
+
+    def collected_so_far(self) -> dict[str, object]:
+        """Attributes that :meth:`collect` writes to, in memory of their own."""
+        return {}
 
     def check_course(self, course: Course, going_on: bool) -> None:
         """Refuse a length that what was begun cannot go on to; take one over that is begun with."""
@@ -240,7 +299,7 @@ class Method(ABC):
         for self._cold in temperature.CANDIDATES:
             self._state = self.begin()
             self.check_course(short, False)
-            self._run(arrays, short, False)
+            self._run(feeds.InMemory(arrays, short, self.seed), short, False)
             networks = self.posterior.sample(self.seed, temperature.NETWORKS, stacked=True)
             found[self._cold] = temperature.scores(self.log_likelihood, networks, batch)
         self.check_course(course, False)
@@ -272,9 +331,11 @@ class Method(ABC):
         state = f"{self.steps} steps" if self._state is not None else "not fitted"
         return f"{type(self).__name__}({self.layout.dim} parameters, {state})"
 
-    def course(self, rows: int, epochs: float | None, steps: int | None, side_by_side: int = 1) -> Course:
+    def course(
+        self, rows: int, epochs: float | None, steps: int | None, side_by_side: int = 1, size: int | None = None
+    ) -> Course:
         """How long to train on so many rows, and in which chunks, whether resumed or not."""
-        size = batches.check_batch_size(self.batch_size, rows)
+        size = batches.check_batch_size(self.batch_size, rows) if size is None else size
         per_step = self.batches_per_step
         if steps is None:
             wanted = self.usual_epochs if epochs is None else positive("epochs", epochs)
@@ -310,17 +371,18 @@ class Method(ABC):
         self._losses.append(losses)
         self.collect(state["inner"])
 
-    def _run(self, data: Batch, course: Course, progress: bool | None) -> None:
+    def _run(self, source: feeds.Source, course: Course, progress: bool | None) -> None:
         state = self._begun("fit")
-        program, given = self.program(), Given(self.hyper(course.rows, course.size), data, self.max_bad_steps)
+        program, hyper = self.program(), self.hyper(course.rows, course.size)
         early = course.length * self.draws_per_step <= 1 << 22
         step = int(state["step"])
-        index, count = course.chunk(self.seed, step)
+        data, index, count = source.chunk(step)
         with Progress(self.kind, course.total, step, progress) as bar:
             while step < course.total:
+                given = Given(hyper, data, self.max_bad_steps)
                 state, losses = training.run_chunk(program, early, state, given, index, count)
                 self._state = state  # at once: the memory of the one before is gone
-                index, following = course.chunk(self.seed, step + count)  # while the chunk runs
+                data, index, following = source.chunk(step + count)  # while the chunk runs
                 done, failed = int(state["step"]), int(state["failed"])
                 seen = np.asarray(losses, dtype=np.float64)[: done - step]
                 self.observe(state, seen)

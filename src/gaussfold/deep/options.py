@@ -33,6 +33,7 @@ class Length(TypedDict, total=False):
     steps: int | None
     stop: int | None
     resume: bool
+    n_rows: int | None
     progress: bool | None
 
 
