@@ -8,7 +8,7 @@ Needs JAX and optax, the extra ``gaussfold[jax]``; the names are imported on fir
 - What is not given follows from the tree (``scales``), the bound (``evidence``) and rows held out (``temperature``);
   ``summary`` says how a training went.
 - ``training`` is their one compiled loop, ``batches``, ``feeds`` and ``draws`` what it is fed with, ``steps`` the
-  optimiser, ``state`` a training that was saved.
+  optimiser, ``state`` a training that was saved, ``stepping`` the same as pure functions.
 - ``lrvga`` learns in one pass without a learning rate: linearised at the mean (``onepass``, its step in ``linearised``)
   or looking at samples (``extragradient``, ``fisher``); ``rowchecks`` has what both refuse.
 - ``families`` has the likelihoods of :mod:`gaussfold.likelihoods` in JAX, ``likelihoods`` joins one with a network,
@@ -44,6 +44,7 @@ _HOMES = {
     "SWAG": "gaussfold.deep.swag",
     "Search": "gaussfold.deep.search",
     "Softmax": "gaussfold.likelihoods",
+    "Stepper": "gaussfold.deep.stepping",
     "Summary": "gaussfold.deep.summary",
     "TrainingError": "gaussfold.deep.training",
     "VIFA": "gaussfold.deep.vifa",
@@ -78,6 +79,7 @@ __all__ = [
     "Prediction",
     "Search",
     "Softmax",
+    "Stepper",
     "Summary",
     "TrainingError",
     "fit_many",
@@ -104,6 +106,7 @@ if TYPE_CHECKING:
     from gaussfold.deep.samecode import keep_compiled
     from gaussfold.deep.search import Choice, LogUniform, Search, random_search
     from gaussfold.deep.slang import SLANG
+    from gaussfold.deep.stepping import Stepper
     from gaussfold.deep.summary import NotSettledWarning, Summary
     from gaussfold.deep.swag import SWAG, FactorIterates, MultiSWAG
     from gaussfold.deep.training import TrainingError

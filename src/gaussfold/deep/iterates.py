@@ -231,6 +231,26 @@ class SGDIterates(Method):
             raise ValueError(msg)
         self._total = course.total
 
+    def check_stepping(self, steps: int | None) -> None:
+        """Shares are of a length that must be known."""
+        if steps is None and isinstance(self.burn_in, float):
+            msg = "steps=None: burn_in is a share of the training; say how long it will be, or give burn_in in steps"
+            raise ValueError(msg)
+        self._total = self._total if steps is None else whole("steps", steps)
+
+    def belief_of(self, inner: Inner) -> FactorGaussian:
+        """The Gaussian of the samples that a state holds: all of them, or it is refused."""
+        emitted, slots = int(inner["emitted"]), len(inner["buffer"])
+        found = self.collector()
+        if not found.needed <= emitted <= slots:
+            msg = (
+                f"state: {emitted} samples were collected, of which a state holds {slots}; {found.needed} to {slots} "
+                "are allowed, so choose burn_in and every accordingly"
+            )
+            raise ValueError(msg)
+        found.take(np.asarray(inner["buffer"][:emitted], dtype=np.float64))
+        return found.belief()
+
     def hyper(self, rows: int, size: int) -> Hyper:
         """The prior, the share of the data in a batch, rates before and after the burn-in."""
         dtype = self.layout.dtype

@@ -200,8 +200,9 @@ def width_of(belief: Belief) -> float:
     return WIDTHS[int(jnp.argmax(_fair(belief)))]
 
 
-@partial(jax.jit, static_argnums=0)
-def _run(task: Task, belief: Belief, given: Given, rows: tuple[jax.Array, ...]) -> tuple[Belief, jax.Array, jax.Array]:
+def scan(task: Task, belief: Belief, given: Given, rows: tuple[jax.Array, ...]) -> tuple[Belief, jax.Array, jax.Array]:
+    """Rows (x, y, weight), one after the other: the belief, the log predictive of each, and whether it is good."""
+
     def step(now: Belief, row: tuple[jax.Array, ...]) -> tuple[Belief, tuple[jax.Array, jax.Array]]:
         nothing = jnp.zeros((), now.mean.dtype)
         after, value = jax.lax.cond(row[2] > 0.0, lambda: _learned(task, given, now, row), lambda: (now, nothing))
@@ -210,6 +211,9 @@ def _run(task: Task, belief: Belief, given: Given, rows: tuple[jax.Array, ...]) 
 
     after, (values, good) = jax.lax.scan(step, belief, rows)
     return after, values, good
+
+
+_run = partial(jax.jit, static_argnums=0)(scan)
 
 
 def run(task: Task, belief: Belief, given: Given, rows: tuple[Array, ...]) -> tuple[Belief, Array, int | None]:

@@ -18,7 +18,7 @@ from gaussfold.beliefs.lowrank.options import check_rank
 from gaussfold.checks import one_of, refuse, whole
 from gaussfold.deep import likelihoods
 from gaussfold.deep.extragradient import SCHEMES, Block, Task, scheme_name, step
-from gaussfold.deep.families import Likelihood
+from gaussfold.deep.families import Likelihood, form_of
 from gaussfold.deep.fisher import Model, checked_labels, interface
 from gaussfold.deep.noise import LearnedGaussian, is_with_noise, parted
 from gaussfold.deep.onepass import Ageing, OnePass, usual_std
@@ -31,6 +31,7 @@ from gaussfold.deep.rowchecks import (
     refuse_unless,
     trouble,
 )
+from gaussfold.deep.stepping import Stepper
 from gaussfold.deep.trees import layout_from, layout_of
 from gaussfold.deep.types import Apply, Arrays, Document, Tree
 from gaussfold.factors.woodbury import Precision
@@ -194,6 +195,16 @@ class LRVGA:
         if y is None:
             X, y = X
         return self.partial_fit(X, y, sample_weight).posterior
+
+    def stepper(self) -> Stepper:
+        """The pass as pure functions of a state, for a loop of one's own: a batch ``(X, y)`` is learned row by row.
+
+        It begins with what has been learned so far. Rows are not checked: a batch with one that is not finite is
+        skipped, and its loss NaN.
+        """
+        if self._pass is None:
+            refuse("linearise", self.linearise, "'mean'", "looks at samples have no compiled loop; use partial_fit")
+        return self._pass.stepper(self._model, form_of(self.likelihood).classes)
 
     def _learn_rows(self, rows: Block) -> None:
         """In the compiled pass: all of them or none."""

@@ -18,6 +18,7 @@ from gaussfold.deep.likelihoods import LogLikelihood, function, likelihood_in
 from gaussfold.deep.options import Training, described, spread
 from gaussfold.deep.posterior import Belief, Posterior
 from gaussfold.deep.state import TrainingState, filled, named_arrays
+from gaussfold.deep.stepping import Stepper, pure_step
 from gaussfold.deep.summary import NotSettledWarning, Summary, last_tenth
 from gaussfold.deep.training import Course, Given, Program, State, TrainingError
 from gaussfold.deep.trees import Layout, layout_of
@@ -264,6 +265,37 @@ class Method(ABC):
             raise
         self._warn_unless_settled()
         return self.posterior
+
+    def stepper(self, n_rows: int, steps: int | None = None) -> Stepper:
+        """The training as pure functions of a state, for a loop of one's own.
+
+        Parameters
+        ----------
+        n_rows
+            Rows of the whole data: how much more they say than a batch.
+        steps
+            How long it will be, where something is a share of that (SWAG's ``burn_in`` and ``every``).
+        """
+        rows = whole("n_rows", n_rows)
+        self.check_stepping(steps)
+        limit, program = self.max_bad_steps, self.program()
+
+        def posterior(state: State) -> Posterior:
+            return Posterior(self.belief_of(state["inner"]), self.layout, likelihood_in(self.log_likelihood))
+
+        return Stepper(
+            lambda: training.start(self.initial()),
+            pure_step(program, lambda size: self.hyper(rows, size), self.batches_per_step, limit),
+            posterior,
+        )
+
+    def check_stepping(self, steps: int | None) -> None:
+        """Take over how long a loop outside will be."""
+        del steps  # any will do
+
+    def belief_of(self, inner: Inner) -> Belief:
+        """The Gaussian of variables that a loop outside has."""
+        return self.belief(inner)
 
     def check_batch(self, batch: Batch) -> None:
         """Refuse rows of a batch that cannot be learned from."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Self
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -16,8 +17,10 @@ from gaussfold.deep.families import Likelihood
 from gaussfold.deep.fisher import Model, interface
 from gaussfold.deep.noise import LearnedGaussian
 from gaussfold.deep.posterior import Posterior
+from gaussfold.deep.stepping import Stepper
+from gaussfold.deep.training import State
 from gaussfold.deep.trees import Layout
-from gaussfold.deep.types import Arrays
+from gaussfold.deep.types import Arrays, Batch
 from gaussfold.types import Array
 
 WIDTH = 1.5
@@ -74,29 +77,56 @@ class OnePass:
         """Learn rows, or none of them; returns the sum of their log predictives, and the first bad row if any."""
         if not len(rows[2]):
             return 0.0, None
-        stacked, _ = interface(model, rows[0].shape[1:], rows[0].dtype)
-        age = self._ageing
-        noisy = isinstance(model.likelihood, LearnedGaussian)
-        task = linearised.Task(model, stacked, noisy, age.robust is not None)
-        numbers = [jnp.asarray(value, jnp.float32) for value in (age.forgetting, age.random_walk**2, age.robust or 1.0)]
-        belief, values, bad = linearised.run(task, self._belief, linearised.Given(self._first[1], *numbers), rows)
+        belief, values, bad = linearised.run(self._task(model, rows[0]), self._belief, self._given(), rows)
         if bad is not None:
             return 0.0, bad
         self._belief = belief
         return float(rows[2] @ values), None
 
+    def _task(self, model: Model, X: Array | jax.Array) -> linearised.Task:
+        stacked, _ = interface(model, X.shape[1:], X.dtype)
+        noisy = isinstance(model.likelihood, LearnedGaussian)
+        return linearised.Task(model, stacked, noisy, self._ageing.robust is not None)
+
+    def _given(self) -> linearised.Given:
+        age = self._ageing
+        numbers = [jnp.asarray(value, jnp.float32) for value in (age.forgetting, age.random_walk**2, age.robust or 1.0)]
+        return linearised.Given(self._first[1], *numbers)
+
+    def stepper(self, model: Model, classes: bool) -> Stepper:
+        """The pass as pure functions; a state is the belief."""
+
+        def step(state: State, batch: Batch) -> tuple[State, jax.Array]:
+            X, y = (jnp.asarray(part) for part in batch)
+            labels = jnp.asarray(y, jnp.float32).reshape(len(X), *(() if classes else (-1,)))
+            weight = jnp.ones(len(X), jnp.float32)
+            belief = linearised.Belief(**state)
+            after, values, good = linearised.scan(self._task(model, X), belief, self._given(), (X, labels, weight))
+            kept = jax.tree.map(lambda new, old: jnp.where(good.all(), new, old), after, belief)
+            return kept._asdict(), jnp.where(good.all(), -values.mean(), jnp.nan)
+
+        return Stepper(
+            lambda: jax.tree.map(jnp.copy, self._belief._asdict()),
+            step,
+            lambda state: self._posterior_of(linearised.Belief(**state), model.layout, model.likelihood),
+        )
+
     def posterior(self, layout: Layout, likelihood: Likelihood) -> Posterior:
         """As it stands, with the width that has predicted best where the likelihood leaves its noise to the network."""
-        width = linearised.width_of(self._belief) if temperature.is_open(likelihood) else 1.0
-        W = np.asarray(self._belief.W, dtype=np.float64) / np.sqrt(width)
+        return self._posterior_of(self._belief, layout, likelihood)
+
+    @staticmethod
+    def _posterior_of(belief: linearised.Belief, layout: Layout, likelihood: Likelihood) -> Posterior:
+        width = linearised.width_of(belief) if temperature.is_open(likelihood) else 1.0
+        W = np.asarray(belief.W, dtype=np.float64) / np.sqrt(width)
         if not W.shape[1]:
             W = np.zeros((layout.dim, 1))  # a low-rank belief has a factor
-        belief = LowRankGaussian(
-            np.asarray(self._belief.mean), W, np.asarray(self._belief.psi, dtype=np.float64) / width, projection="eigen"
+        found = LowRankGaussian(
+            np.asarray(belief.mean), W, np.asarray(belief.psi, dtype=np.float64) / width, projection="eigen"
         )
         if isinstance(likelihood, LearnedGaussian):
-            likelihood = likelihoods.Gaussian(float(np.sqrt(self._belief.noise)))
-        return Posterior(belief, layout, likelihood, usual="linearised")
+            likelihood = likelihoods.Gaussian(float(np.sqrt(belief.noise)))
+        return Posterior(found, layout, likelihood, usual="linearised")
 
     def state(self) -> Arrays:
         """Named arrays that hold all of it."""
