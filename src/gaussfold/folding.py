@@ -162,8 +162,7 @@ def fold(
     >>> print(belief.mean, belief.cov, result.variance)
     [0.5] [[0.33333333]] [1. 0.5]
     """
-    if not _is_foldable(type(belief)):
-        check_belief(belief, likelihood)
+    check_belief(belief, likelihood)
     try:
         several = several_latents(likelihood, rule, at, curvature, cubature)
         if several is not None:

@@ -7,6 +7,7 @@ import pytest
 
 import gaussfold as gf
 from gaussfold.deep import likelihoods
+from tests.deep.problems import straight
 
 FAMILIES = [
     gf.likelihoods.Gaussian(0.7),
@@ -65,16 +66,16 @@ def test_single_outputs_need_no_axis_and_other_shapes_are_refused():
 
 
 def test_names_and_errors():
-    assert gf.deep.log_likelihood(None, "softmax").likelihood == gf.deep.Softmax()
-    assert gf.deep.log_likelihood(None, "poisson").likelihood == gf.likelihoods.Poisson()
-    assert gf.deep.log_likelihood(None, "gaussian").likelihood == gf.deep.LearnedGaussian()
+    assert gf.deep.log_likelihood(straight, "softmax").likelihood == gf.deep.Softmax()
+    assert gf.deep.log_likelihood(straight, "poisson").likelihood == gf.likelihoods.Poisson()
+    assert gf.deep.log_likelihood(straight, "gaussian").likelihood == gf.deep.LearnedGaussian()
     with pytest.raises(ValueError, match="likelihood='cauchy': allowed are"):
-        gf.deep.log_likelihood(None, "cauchy")
+        gf.deep.log_likelihood(straight, "cauchy")
     with pytest.raises(ValueError, match="likelihood=NegativeBinomial"):
-        gf.deep.log_likelihood(None, gf.likelihoods.NegativeBinomial(2.0))
+        gf.deep.log_likelihood(straight, gf.likelihoods.NegativeBinomial(2.0))
     with pytest.raises(ValueError, match="with_noise"):
         gf.deep.log_likelihood(lambda params, X: X, "gaussian")({"w": 1.0}, (np.ones(1), np.ones(1)))
-    assert gf.deep.log_likelihood(None, gf.likelihoods.Softmax(3)).likelihood == gf.deep.Softmax()
+    assert gf.deep.log_likelihood(straight, gf.likelihoods.Softmax(3)).likelihood == gf.deep.Softmax()
     with pytest.raises(ValueError, match="std=0"):
         gf.deep.with_noise({}, std=0)
 

@@ -51,7 +51,7 @@ def test_one_pass_by_hand_is_partial_fit():
     bad[3] = np.nan
     after, loss = step(state, (bad, y[:16]))
     assert np.isnan(loss)
-    np.testing.assert_array_equal(after["mean"], state["mean"])
+    np.testing.assert_array_equal(after.mean, state.mean)
 
 
 def test_what_cannot_be_stepped_says_so():

@@ -3,8 +3,9 @@
 Needs JAX and optax, the extra ``gaussfold[jax]``; the names are imported on first use. What lives where:
 
 - ``vifa`` (its step in ``variational``, ``objective``, ``blocks``), ``slang`` (``curvature``), ``swag`` (``iterates``):
-  methods that train in steps, children of ``method``; ``plain`` is training as everybody has it (its belief a
-  ``point``); ``many`` fits several side by side, ``mixture`` makes one posterior of several.
+  methods that train in steps, children of ``method`` (how one trains) and ``stepwise`` (what one is); ``plain`` is
+  training as everybody has it, its belief a ``point``.
+- ``many`` fits several side by side, ``mixture`` makes one posterior of several.
 - What is not given follows from the tree (``scales``), the bound (``evidence``) and rows held out (``temperature``);
   ``summary`` says how a training went.
 - ``training`` is their one compiled loop, ``batches``, ``feeds`` and ``draws`` what it is fed with, ``steps`` the

@@ -78,10 +78,7 @@ class Feed:
         self._waiting = [self.first]
         self._shapes = _shapes(self.first)
         self.size = int(jax.tree.leaves(self.first)[0].shape[0])
-        if n_rows is None and not isinstance(source, Sized):
-            msg = "n_rows=None: an iterable without a length does not say how many rows there are; give n_rows"
-            raise ValueError(msg)
-        self.rows = len(source) * self.size if n_rows is None else whole("n_rows", n_rows, least=self.size)  # type: ignore[arg-type]  # see above
+        self.rows = _counted(source, self.size) if n_rows is None else whole("n_rows", n_rows, least=self.size)
 
     @property
     def once(self) -> bool:
@@ -147,6 +144,14 @@ class Feed:
                 return batch
             short = True
         return None
+
+
+def _counted(source: Iterable[Batch], size: int) -> int:
+    """Rows of one way through, where the source knows how many batches it has."""
+    if isinstance(source, Sized):
+        return len(source) * size
+    msg = "n_rows=None: an iterable without a length does not say how many rows there are; give n_rows"
+    raise ValueError(msg)
 
 
 def _arrays(batch: Batch) -> Batch:

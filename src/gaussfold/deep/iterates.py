@@ -23,6 +23,7 @@ from gaussfold.deep import steps
 from gaussfold.deep.batches import total
 from gaussfold.deep.method import Method
 from gaussfold.deep.options import Training
+from gaussfold.deep.posterior import Belief
 from gaussfold.deep.training import Course, Taken, kept
 from gaussfold.deep.trees import Layout
 from gaussfold.deep.types import (
@@ -238,7 +239,7 @@ class SGDIterates(Method):
             raise ValueError(msg)
         self._total = self._total if steps is None else whole("steps", steps)
 
-    def belief_of(self, inner: Inner) -> FactorGaussian:
+    def belief_of(self, inner: Inner) -> Belief:
         """The Gaussian of the samples that a state holds: all of them, or it is refused."""
         emitted, slots = int(inner["emitted"]), len(inner["buffer"])
         found = self.collector()
@@ -325,7 +326,7 @@ class SGDIterates(Method):
         self._total = int(arrays.get("total", 0))
         self._collector = self.collector(self._taken, arrays)
 
-    def belief(self, inner: Inner) -> FactorGaussian:  # noqa: ARG002 - everything was collected
+    def belief(self, inner: Inner) -> Belief:  # noqa: ARG002 - everything was collected
         """The Gaussian of the samples."""
         assert self._collector is not None
         if self._taken < self._collector.needed:

@@ -23,14 +23,7 @@ from gaussfold.deep.fisher import Model, checked_labels, interface
 from gaussfold.deep.noise import LearnedGaussian, is_with_noise, parted
 from gaussfold.deep.onepass import Ageing, OnePass, usual_std
 from gaussfold.deep.posterior import Posterior
-from gaussfold.deep.rowchecks import (
-    check_std,
-    check_waiting,
-    checked_weight,
-    missing_apply,
-    refuse_unless,
-    trouble,
-)
+from gaussfold.deep.rowchecks import check_std, check_waiting, checked_weight, missing_apply, refuse_unless, trouble
 from gaussfold.deep.stepping import Stepper
 from gaussfold.deep.trees import layout_from, layout_of
 from gaussfold.deep.types import Apply, Arrays, Document, Tree

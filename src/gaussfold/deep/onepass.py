@@ -18,7 +18,6 @@ from gaussfold.deep.fisher import Model, interface
 from gaussfold.deep.noise import LearnedGaussian
 from gaussfold.deep.posterior import Posterior
 from gaussfold.deep.stepping import Stepper
-from gaussfold.deep.training import State
 from gaussfold.deep.trees import Layout
 from gaussfold.deep.types import Arrays, Batch
 from gaussfold.types import Array
@@ -96,19 +95,18 @@ class OnePass:
     def stepper(self, model: Model, classes: bool) -> Stepper:
         """The pass as pure functions; a state is the belief."""
 
-        def step(state: State, batch: Batch) -> tuple[State, jax.Array]:
+        def step(belief: linearised.Belief, batch: Batch) -> tuple[linearised.Belief, jax.Array]:
             X, y = (jnp.asarray(part) for part in batch)
             labels = jnp.asarray(y, jnp.float32).reshape(len(X), *(() if classes else (-1,)))
             weight = jnp.ones(len(X), jnp.float32)
-            belief = linearised.Belief(**state)
             after, values, good = linearised.scan(self._task(model, X), belief, self._given(), (X, labels, weight))
             kept = jax.tree.map(lambda new, old: jnp.where(good.all(), new, old), after, belief)
-            return kept._asdict(), jnp.where(good.all(), -values.mean(), jnp.nan)
+            return kept, jnp.where(good.all(), -values.mean(), jnp.nan)
 
         return Stepper(
-            lambda: jax.tree.map(jnp.copy, self._belief._asdict()),
+            lambda: jax.tree.map(jnp.copy, self._belief),
             step,
-            lambda state: self._posterior_of(linearised.Belief(**state), model.layout, model.likelihood),
+            lambda belief: self._posterior_of(belief, model.layout, model.likelihood),
         )
 
     def posterior(self, layout: Layout, likelihood: Likelihood) -> Posterior:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, TypedDict, Unpack
 
+from gaussfold.beliefs.factor import FactorGaussian
 from gaussfold.deep.iterates import SGDIterates
 from gaussfold.deep.point import PointMass
 from gaussfold.deep.steps import Optimiser
@@ -14,6 +15,19 @@ NEVER = 2**30
 """Steps before which nothing is collected: the last iterate is all that is wanted."""
 
 
+class PlainOptions(TypedDict, total=False):
+    """Keywords of :class:`MAP`."""
+
+    optimizer: Optimiser
+    learning_rate: Rates
+    max_grad_norm: float | None
+    prior_mean: Spread
+    batch_size: int | None
+    temperature: float | str
+    max_bad_steps: int
+    seed: int
+
+
 class Nothing:
     """A collector of no samples."""
 
@@ -22,6 +36,11 @@ class Nothing:
     def take(self, samples: Array) -> None:
         """Not looked at."""
         del samples
+
+    def belief(self) -> FactorGaussian:
+        """There is none."""
+        msg = "posterior: plain training collects no samples, so no Gaussian can be made of them; use SWAG for one"
+        raise ValueError(msg)
 
     def arrays(self) -> Arrays:
         """None."""
@@ -59,31 +78,20 @@ class MAP(SGDIterates):
         log_likelihood: LogLikelihoodFunction,
         params: Tree,
         prior_precision: Spread = "fan-in",
-        *,
-        optimizer: Optimiser = "adam",
-        learning_rate: Rates = None,
-        max_grad_norm: float | None = None,
-        prior_mean: Spread = 0.0,
-        batch_size: int | None = None,
-        temperature: float | str = 1.0,
-        max_bad_steps: int = 10,
-        seed: int = 0,
+        **options: Unpack[PlainOptions],
     ) -> None:
-        super().__init__(
-            log_likelihood, params, 0, prior_precision, optimizer=optimizer, learning_rate=learning_rate,
-            max_grad_norm=max_grad_norm, burn_in=NEVER, prior_mean=prior_mean, batch_size=batch_size,
-            temperature=temperature, max_bad_steps=max_bad_steps, seed=seed,
-        )  # fmt: skip
+        usual: PlainOptions = {"temperature": 1.0}
+        super().__init__(log_likelihood, params, 0, prior_precision, burn_in=NEVER, **(usual | options))
 
-    def collector(self, taken: int = 0, arrays: Arrays | None = None) -> Nothing:  # type: ignore[override]  # it has no Gaussian to make
+    def collector(self, taken: int = 0, arrays: Arrays | None = None) -> Nothing:
         """One that looks at nothing."""
         del taken, arrays
         return Nothing()
 
-    def belief_of(self, inner: Inner) -> PointMass:  # type: ignore[override]  # a point, no Gaussian
-        """The same for a loop outside."""
-        return self.belief(inner)
-
-    def belief(self, inner: Inner) -> PointMass:  # type: ignore[override]  # a point, no Gaussian
+    def belief(self, inner: Inner) -> PointMass:
         """Where the descent is."""
         return PointMass(inner["theta"])
+
+    def belief_of(self, inner: Inner) -> PointMass:
+        """The same for a loop outside."""
+        return self.belief(inner)

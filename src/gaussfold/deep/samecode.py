@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
-from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, ModuleType
 from typing import TypeVar, cast
 
 import jax
@@ -21,8 +21,8 @@ FunctionT = TypeVar("FunctionT", bound=Callable[..., object])
 KEPT = 128
 """Functions that are remembered."""
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
-_BY_NAME = (ModuleType, BuiltinFunctionType, type)
-"""Taken to be what they were: modules, classes, functions of C."""
+_BY_NAME = (ModuleType, BuiltinFunctionType, type, type(jax.jit(lambda: None)))
+"""Taken to be what they were: modules, classes, functions of C or compiled ones."""
 _known: OrderedDict[Hashable, Callable[..., object]] = OrderedDict()
 
 
@@ -81,9 +81,9 @@ def _of_function(function: FunctionType, above: tuple[FunctionType, ...]) -> Has
     return _of_code(function.__code__), defaults, closure, names
 
 
-def _content(cell: object) -> object:
+def _content(cell: CellType) -> object:
     try:
-        return cell.cell_contents  # type: ignore[attr-defined]  # types.CellType has it, its stub calls it Any
+        return cell.cell_contents
     except ValueError:
         raise _Unknown from None
 
@@ -98,9 +98,6 @@ def _of_value(value: object, above: tuple[FunctionType, ...]) -> Hashable:
         return tuple(_of_value(part, above) for part in value)
     if isinstance(value, FunctionType):
         return _of_function(value, above)
-    wrapped = getattr(value, "__wrapped__", None)  # jitted functions, functools.wraps
-    if callable(value) and isinstance(wrapped, FunctionType):
-        return _Same(value)
     raise _Unknown
 
 

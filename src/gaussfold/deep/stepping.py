@@ -32,11 +32,11 @@ class Stepper(NamedTuple):
     [2.]
     """
 
-    init: Callable[[], State]
+    init: Callable[[], Tree]
     """The state before the first step."""
-    step: Callable[[State, Batch], tuple[State, jax.Array]]
+    step: Callable[[Tree, Batch], tuple[Tree, jax.Array]]
     """One step with a batch: the next state, and the objective before it (NaN: it was not finite, and is skipped)."""
-    posterior: Callable[[State], Posterior]
+    posterior: Callable[[Tree], Posterior]
     """What a state stands for."""
 
 
