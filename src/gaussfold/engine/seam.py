@@ -98,6 +98,7 @@ if TYPE_CHECKING:
     from gaussfold.engine.arrays import over_arrays as over_arrays
     from gaussfold.engine.scalar import expectations as expectations
     from gaussfold.engine.scalar import initial_guess as initial_guess
+    from gaussfold.engine.scalar import jets as jets
     from gaussfold.engine.scalar import logistic as logistic
     from gaussfold.engine.scalar import narrow as narrow
     from gaussfold.engine.scalar import ordered as ordered
@@ -114,6 +115,7 @@ else:
     rules = on_first_use("gaussfold.engine.rules")
     expectations = on_first_use("gaussfold.engine.scalar.expectations")
     initial_guess = on_first_use("gaussfold.engine.scalar.initial_guess")
+    jets = on_first_use("gaussfold.engine.scalar.jets")
     logistic = on_first_use("gaussfold.engine.scalar.logistic")
     narrow = on_first_use("gaussfold.engine.scalar.narrow")
     ordered = on_first_use("gaussfold.engine.scalar.ordered")

@@ -140,3 +140,9 @@ def runs_in_lanes(family: LogitRecord) -> bool:
 def marginalised(family: LogitRecord, s: float) -> tuple[LogitRecord, float, float]:
     """K = 1/√(1 + πs/8), sparse-online (11)."""
     return family, 1.0 / math.sqrt(1.0 + math.pi / 8.0 * s), 0.0
+
+
+@compiled_for(LogitRecord)
+def has_jets(family: LogitRecord) -> bool:
+    """Unless (58) is taken for exact."""
+    return not family.approximate

@@ -122,3 +122,9 @@ def averaged_start(family: ProbitRecord, y: float, w: float, m0: float, v0: floa
 def marginalised(family: ProbitRecord, s: float) -> tuple[ProbitRecord, float, float]:
     """K = 1/√(1 + s), exact: sparse-online (25)."""
     return family, 1.0 / math.sqrt(1.0 + s), 0.0
+
+
+@compiled_for(ProbitRecord)
+def has_jets(family: ProbitRecord) -> bool:
+    """Yes: its averages are integrals, and its singularities lie where the landmark says."""
+    return True

@@ -209,3 +209,15 @@ def marginalised(family: GammaPoissonRecord, s: float) -> tuple[GammaPoissonReco
     r = special.inverse_trigamma(slope0 + s)
     psi, _ = special.digamma_trigamma(r)
     return GammaPoissonRecord(r), 1.0, (math.log(r) - psi) - (math.log(family.dispersion) - psi0)
+
+
+@compiled_for(GammaPoissonRecord)
+def has_jets(family: GammaPoissonRecord) -> bool:
+    """Yes: its averages are integrals, and its singularities lie where the landmark says."""
+    return True
+
+
+@compiled_for(GammaPoissonRecord)
+def scores_by_jets(family: GammaPoissonRecord) -> bool:
+    """Yes."""
+    return True

@@ -236,3 +236,15 @@ def log_mean_density(family: OrdinalRecord, y: float, m: float, v: float) -> flo
         return ordered.probit_log_between(upper, lower)
     found, value = narrow.narrow_log_mean(family, y, m, v)
     return value if found else quadrature.tilted_moments(family, y, 1.0, m, v)[0]
+
+
+@compiled_for(OrdinalRecord)
+def has_jets(family: OrdinalRecord) -> bool:
+    """Yes: its averages are integrals, and its singularities lie where the landmark says."""
+    return True
+
+
+@compiled_for(OrdinalRecord)
+def scores_by_jets(family: OrdinalRecord) -> bool:
+    """Only logistic noise: a normal one has a closed form."""
+    return not family.probit

@@ -232,12 +232,18 @@ def bound_start(family: StudentTRecord, y: float, w: float, m0: float, v0: float
 
 
 @compiled_for(StudentTRecord)
+def may_have_lumps(family: StudentTRecord, rule: Record, w: float, v0: float) -> bool:
+    """Convex as long as the largest l'' cannot outweigh the prior's precision."""
+    steepest = w * (family.df + 1.0) / (8.0 * family.df * family.scale * family.scale)
+    return rules.has_objective(family, rule) and v0 * steepest >= 1.0
+
+
+@compiled_for(StudentTRecord)
 def among_lumps(
     family: StudentTRecord, rule: Record, y: float, w: float, m0: float, v0: float
 ) -> tuple[bool, float, float, float, float, int]:
-    """Convex as long as the largest l'' cannot outweigh the prior's precision; else look at both lumps."""
-    steepest = w * (family.df + 1.0) / (8.0 * family.df * family.scale * family.scale)
-    if not rules.has_objective(family, rule) or not v0 * steepest >= 1.0:
+    """Looked for at both lumps."""
+    if not sites.may_have_lumps(family, rule, w, v0):
         return False, 0.0, 0.0, m0, v0, 0
     length = math.sqrt(family.df) * family.scale
     m, v = search.scan(family, rule, y, w, m0, v0, length, 1e-8)
@@ -253,3 +259,15 @@ def among_lumps(
 def bracket(family: StudentTRecord, rule: Record, y: float, w: float, m0: float, v0: float) -> tuple[float, float]:
     """The gradient points towards y everywhere."""
     return min(m0, y), max(m0, y)
+
+
+@compiled_for(StudentTRecord)
+def has_jets(family: StudentTRecord) -> bool:
+    """Yes: its averages are integrals, and its singularities lie where the landmark says."""
+    return True
+
+
+@compiled_for(StudentTRecord)
+def scores_by_jets(family: StudentTRecord) -> bool:
+    """Yes."""
+    return True

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from gaussfold.checks import whole
-from gaussfold.engine.seam import compiled_for, expectations, initial_guess
+from gaussfold.engine.seam import compiled_for, expectations, initial_guess, jets
 from gaussfold.likelihoods.one_latent import as_vector
 from gaussfold.protocols import Likelihood
 from gaussfold.rules.base import StreamRule, View
@@ -111,6 +111,26 @@ def start(family: Record, rule: VIRecord, y: float, w: float, m0: float, v0: flo
         if near:
             return m, v, 1
     return initial_guess.vi_start(family, y, w, m0, v0)
+
+
+@compiled_for(VIRecord)
+def nearby_root(
+    family: Record, rule: VIRecord, y: float, w: float, m0: float, v0: float
+) -> tuple[bool, float, float, float, float, int]:
+    """By series in the step, where the belief is narrow on the likelihood's length."""
+    if jets.has_jets(family):
+        return jets.averaged_root(family, y, w, m0, v0)
+    return False, 0.0, 0.0, m0, v0, 0
+
+
+@compiled_for(VIRecord)
+def nearby_root_and_score(
+    family: Record, rule: VIRecord, y: float, w: float, m0: float, v0: float
+) -> tuple[bool, float, float, float, float, float, int]:
+    """The same, with the score."""
+    if jets.has_jets(family) and jets.scores_by_jets(family):
+        return jets.scored_root(family, y, w, m0, v0)
+    return False, 0.0, 0.0, 0.0, m0, v0, 0
 
 
 @compiled_for(VIRecord)

@@ -23,7 +23,7 @@ from gaussfold.engine.compilation.entry import entry_point
 from gaussfold.engine.compiled import compiled
 from gaussfold.engine.families import is_label
 from gaussfold.engine.scalar.expectations import log_predictive
-from gaussfold.engine.scalar.sites import make_site
+from gaussfold.engine.scalar.sites import scored_site
 from gaussfold.engine.scalar.vectors import dot
 from gaussfold.types import Program
 
@@ -91,10 +91,10 @@ def absorb_rows(
         if before_variance < 0.0:
             out_log_predictive[i] = math.nan
             continue
-        out_log_predictive[i] = log_predictive(family, y[i], before_mean, before_variance)
         if w[i] == 0.0 or variance == 0.0:
+            out_log_predictive[i] = log_predictive(family, y[i], before_mean, before_variance)
             continue
-        j, h, m, v, _ = make_site(family, rule, at, y[i], w[i], before_mean, before_variance)
+        out_log_predictive[i], j, h, m, v = scored_site(family, rule, at, y[i], w[i], before_mean, before_variance)
         precision = -h
         shift = j - h * m
         if not (v > 0.0 and v < math.inf and abs(shift) < math.inf and variance < math.inf):

@@ -14,7 +14,7 @@ import numpy as np
 
 from gaussfold.engine.compiled import part
 from gaussfold.engine.dispatch import by_family
-from gaussfold.engine.families import Family, derivatives, landmark, log_density
+from gaussfold.engine.families import Family, derivatives, is_log_concave, landmark, log_density
 from gaussfold.engine.scalar.special import LOG_SQRT_2PI
 from gaussfold.engine.scalar.vectors import sort_first
 
@@ -111,14 +111,20 @@ def gaussian_expectations(family: Family, y: float, m: float, v: float) -> tuple
 
 @by_family
 def tilted_mode(family: Family, y: float, power: float, m0: float, v0: float) -> tuple[float, float, int]:
-    """Mode of N(f|m0, v0) p(y|f)^power, the Laplace variance there, and the steps it took; for log-concave families.
+    """Mode of N(f|m0, v0) p(y|f)^power, the Laplace variance there, and the steps it took.
 
-    m = m0 + v0 · power · l'(m) increases in m on the left and decreases on the right: one root,
-    bracketed by m0 and m0 + v0 · power · l'(m0).
+    m = m0 + v0 · power · l'(m) increases in m on the left and decreases on the right if l is concave: one root,
+    bracketed by m0 and m0 + v0 · power · l'(m0). If not, the far end moves on until it is behind a root.
     """
     d1, d2, _, _ = derivatives(family, y, m0)
-    low = min(m0, m0 + v0 * power * d1)
-    high = max(m0, m0 + v0 * power * d1)
+    far = m0 + v0 * power * d1
+    if not is_log_concave(family):
+        for _ in range(60):
+            if not (far - m0 - v0 * power * derivatives(family, y, far)[0]) * (far - m0) < 0.0:
+                break
+            far = m0 + 2.0 * (far - m0)
+    low = min(m0, far)
+    high = max(m0, far)
     low -= 1e-9 * (1.0 + abs(low))
     high += 1e-9 * (1.0 + abs(high))
     m = m0
@@ -173,7 +179,7 @@ def tilted_panels(family: Family, y: float, power: float, m: float, v: float, ed
     center -= m
     mode, variance, _ = tilted_mode(family, y, power, m, v)
     mode -= m
-    spread = math.sqrt(variance)
+    spread = math.sqrt(variance if variance > 0.0 else v)  # without concavity the bend may be upwards
     top = log_integrand(family, y, power, m, v, mode)
     low = mode - 2.0 * spread
     for _ in range(200):

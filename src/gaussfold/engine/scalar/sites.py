@@ -19,11 +19,14 @@ from gaussfold.engine.rules import (
     RuleRecord,
     looks_at_prior_only,
     may_vanish,
+    nearby_root,
+    nearby_root_and_score,
     rule_site,
     site_with_slopes,
     start,
     starts_at_root,
 )
+from gaussfold.engine.scalar.expectations import log_predictive
 from gaussfold.engine.scalar.quadrature import tilted_mode
 from gaussfold.engine.scalar.search import EXACT, bracket, bracketed, profile_variance
 
@@ -95,6 +98,12 @@ def newton(
 
 
 @by_family
+def may_have_lumps(family: Family, rule: RuleRecord, w: float, v0: float) -> bool:
+    """Whether :func:`among_lumps` is to be asked first."""
+    return False
+
+
+@by_family
 def among_lumps(
     family: Family, rule: RuleRecord, y: float, w: float, m0: float, v0: float
 ) -> tuple[bool, float, float, float, float, int]:
@@ -108,6 +117,9 @@ def implicit(
 ) -> tuple[float, float, float, float, int]:
     """The posterior form: (J, H, m, v, iterations) with m = m0 + v0 J and v = v0/(1 - v0 H)."""
     found, j, h, m, v, n = among_lumps(family, rule, y, w, m0, v0)
+    if found:
+        return j, h, m, v, n
+    found, j, h, m, v, n = nearby_root(family, rule, y, w, m0, v0)
     if found:
         return j, h, m, v, n
     m, v, n = start(family, rule, y, w, m0, v0)
@@ -150,6 +162,12 @@ def _after_trial(
 
 
 @part
+def _is_implicit(family: Family, rule: RuleRecord, at: int) -> bool:
+    """Whether the site is made at the belief that it leads to."""
+    return at == POSTERIOR and not looks_at_prior_only(family, rule)
+
+
+@part
 def make_site(
     family: Family, rule: RuleRecord, at: int, y: float, w: float, m0: float, v0: float
 ) -> tuple[float, float, float, float, int]:
@@ -167,7 +185,7 @@ def make_site(
         if at in (EXTRAGRADIENT_PRINTED, EXTRAGRADIENT_MEAN_ONLY):
             j *= v / v0
         return j, h, m0 + v0 * j, v, 1
-    if at == POSTERIOR and not looks_at_prior_only(family, rule):
+    if _is_implicit(family, rule, at):
         j, h, m, v, n = implicit(family, rule, y, w, m0, v0)
         if v0 * h < -1.0:
             j = (m - m0) / v0  # a stiff site: the root is known better than the gradient there
@@ -177,3 +195,16 @@ def make_site(
         shrink = 1.0 / (1.0 - v0 * h)
         return shrink * j, h, m0 + v0 * shrink * j, v0 * shrink, 1
     return _after_trial(family, rule, at, y, w, m0, v0, j, h)
+
+
+@part
+def scored_site(
+    family: Family, rule: RuleRecord, at: int, y: float, w: float, m0: float, v0: float
+) -> tuple[float, float, float, float, float]:
+    """(score, J, H, m, v): the row's log probability under N(m0, v0), and its site; w > 0."""
+    if _is_implicit(family, rule, at) and v0 > 0.0 and not may_have_lumps(family, rule, w, v0):
+        found, score, j, h, m, v, _ = nearby_root_and_score(family, rule, y, w, m0, v0)
+        if found and v0 * h >= -1.0:
+            return score, j, h, m, v
+    j, h, m, v, _ = make_site(family, rule, at, y, w, m0, v0)
+    return log_predictive(family, y, m0, v0), j, h, m, v
