@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 
 import gaussfold as gf
 from gaussfold.dynamics import Forgetting, RandomWalk
+from gaussfold.expectations.classes import class_log_probabilities, predicting_nodes
 from gaussfold.likelihoods import Bernoulli, Gaussian, Softmax, VectorGaussian, VectorLikelihood
 from tests.reference import softmax as reference
 
@@ -100,10 +101,28 @@ def test_block_classes_are_their_twin():
     weight = rng.choice([0.0, 1.0, 2.5], size=40)
     belief, nodes = start("block"), Softmax(3).class_nodes
     result = gf.fold(belief, Softmax(3), X, y, sample_weight=weight)
-    means, covs, scores = reference.block_fold(np.zeros((3, 4)), np.stack([0.49 * np.eye(4)] * 3), X, y, weight, nodes)
+    covs = np.stack([0.49 * np.eye(4)] * 3)
+    means, covs, scores = reference.block_fold(np.zeros((3, 4)), covs, X, y, weight, nodes, predicting_nodes(3))
     np.testing.assert_allclose(np.stack([b.mean for b in belief.blocks]), means, atol=2e-5)
     np.testing.assert_allclose(np.stack([b.cov for b in belief.blocks]), covs, atol=2e-5)
     np.testing.assert_allclose(result.log_predictive, scores, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_of_classes_are_what_predictions_say(kind):
+    """Also of a class that was next to impossible, whose probability no double holds."""
+    rng = np.random.default_rng(6)
+    X, y = classes(rng)
+    belief = start(kind)
+    gf.fold(belief, Softmax(3), X, y)
+    X = np.vstack([X[:6], 400.0 * belief.mean[None, :4]])
+    log_p = class_log_probabilities(*belief.class_marginals(X, 3))
+    for label in range(3):
+        scores = [
+            gf.fold(belief.copy(), Softmax(3), x[None], [label], sample_weight=[0.0]).log_predictive[0] for x in X
+        ]
+        np.testing.assert_allclose(scores, log_p[:, label], rtol=1e-11, atol=1e-15)
+    assert log_p.min() < -30.0
 
 
 def test_diagonal_classes_are_their_twin():

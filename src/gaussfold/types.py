@@ -31,6 +31,8 @@ class ClassProgram(NamedTuple):
 
     nodes: Array
     """(K, S), for N(0, I), of equal weight."""
+    scoring: Array
+    """More of them, for the score of a row before it is learned: those that predictions take."""
 
 
 class Moments(NamedTuple):

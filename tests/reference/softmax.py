@@ -67,8 +67,8 @@ def joint_optimum(mean, cov, label, weight, nodes):
     return m, L @ L.T
 
 
-def block_fold(means, covs, X, y, weight, nodes):
-    """One covariance per class, in place on copies: means (K, d), covs (K, d, d); and the scores."""
+def block_fold(means, covs, X, y, weight, nodes, scoring):
+    """One covariance per class, in place on copies: means (K, d), covs (K, d, d); scores by ``scoring`` nodes."""
     means, covs = means.copy(), covs.copy()
     scores = []
     for x, label, w in zip(X, y, weight, strict=True):
@@ -76,7 +76,7 @@ def block_fold(means, covs, X, y, weight, nodes):
         if np.isnan(label):
             scores.append(np.nan)
             continue
-        f = m[:, None] + np.sqrt(v)[:, None] * nodes
+        f = m[:, None] + np.sqrt(v)[:, None] * scoring
         scores.append(np.log(np.exp(log_softmax(f, axis=0)[int(label)]).mean()))
         if w == 0:
             continue

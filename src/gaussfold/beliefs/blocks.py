@@ -14,6 +14,7 @@ from gaussfold.beliefs.lowrank.belief import LowRankGaussian
 from gaussfold.dynamics import moving
 from gaussfold.engine.softmax.dense import absorb_blocks
 from gaussfold.engine.softmax.independent import independent_site
+from gaussfold.engine.softmax.scores import independent_score
 from gaussfold.observations import Observations, admit
 from gaussfold.rows import as_rows, dense_rows
 from gaussfold.trace import ONCE, Pass, RowError, Trace, check_moments
@@ -236,7 +237,10 @@ def _visit(belief: BlockGaussian, data: Observations, program: ClassProgram, how
     k, points = program.nodes.shape
     precision, gradient = np.empty(k), np.empty(k)
     weight = float(data.weight[0]) if variance.max() > 0.0 else 0.0
-    trace.log_predictive[row] = independent_site(
+    trace.log_predictive[row] = independent_score(
+        mean, variance, int(data.y[0]), program.scoring, np.empty((k + 2, program.scoring.shape[1]))
+    )
+    independent_site(
         mean, variance, int(data.y[0]), weight, program.nodes, np.empty((k + 2, points)), np.empty((8, k)),
         precision, gradient,
     )  # fmt: skip
@@ -257,8 +261,8 @@ def _dense_pass(
     means = np.stack([block.mean for block in blocks])
     factors = np.stack([block.factor for block in blocks])
     failed = absorb_blocks(
-        factors, means, rows, data.y, data.weight, trace.site_precision, trace.site_shift, program.nodes, trace.mean,
-        trace.variance, trace.log_predictive,
+        factors, means, rows, data.y, data.weight, trace.site_precision, trace.site_shift, program.nodes,
+        program.scoring, trace.mean, trace.variance, trace.log_predictive,
     )  # fmt: skip
     if failed >= 0:
         raise RowError(int(failed))

@@ -20,6 +20,7 @@ from gaussfold.beliefs.dense.exchange import Independent
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.blocks import DiagonalBlocks
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
+from gaussfold.estimators.coordinates import Ways
 from gaussfold.estimators.priors import AnyBelief, Prior
 from gaussfold.rows import Block, Rows
 from gaussfold.schema import equal
@@ -33,8 +34,10 @@ MOST_JOINT = 4000
 """Weights from which on a covariance between all of them is refused: 128 MB, and seconds a row."""
 MOST_NUMBERS = 1 << 28
 """Numbers that the covariances of all classes may have: 2 GB."""
-LOOSE = 0.1
+LOOSE = 1e-4
 """Standard deviations by which a settled posterior may still move without a warning."""
+ENOUGH = 4.0
+"""Weights for each row up to which sites say how wide the prior should be."""
 WAYS = ("auto", "softmax", "ovr")
 COVARIANCES = ("auto", "joint", "block")
 
@@ -100,6 +103,16 @@ def check_kind(belief: AnyBelief, prior: Prior, classes: int, *, joint: bool) ->
     equal("belief", belief.dim, classes * prior.dim, "one parameter for each class and feature")
     if isinstance(belief, BlockGaussian):
         prior.check_kind(belief.blocks, banks=False)
+
+
+def trusted(ways: Ways, classes: int, count: int) -> Ways:
+    """How far the evidence for a width may lead after so many rows; as it is, where classes are learned one by one.
+
+    The sites of a stream of classes are made once, each as wide as the prior was: among far fewer rows than weights
+    they say that it was right, whatever it was, and a width that follows them runs away.
+    """
+    share = ENOUGH * max(count, 1) / (classes * ways.mean.size) if classes > 1 else 1.0
+    return ways._replace(reach=ways.reach * min(1.0, share))
 
 
 class Settled(NamedTuple):

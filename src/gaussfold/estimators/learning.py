@@ -258,9 +258,9 @@ class Learner(Readout):
                 raise RowError(place)
             coordinates = replace(coordinates, features=features)
         if self.n_observations_ == 0:  # nothing to take over; a difference of two priors would be rounding
-            reference = coordinates.moved(ways)
-            self._coordinates = replace(coordinates, reference=reference)
+            self._coordinates = replace(coordinates, reference=coordinates.moved(ways))
             return gaussians.unlearned(beliefs, self._coordinates)
+        ways = classes.trusted(ways, self._together, self.n_observations_)
         try:
             after, found, noises, back = coordinates.exchanged(
                 ways, gaussians.dense(beliefs), self._noises(), gaussians.groups(beliefs), self._noise_guess()

@@ -37,10 +37,15 @@ def class_probability_std(mean: Array, spread: Array) -> Array:
     return out
 
 
+def predicting_nodes(classes: int) -> Array:
+    """What probabilities of so many classes are averaged over, (K, S)."""
+    return normal_nodes(classes, enough_nodes(classes, PREDICTING))
+
+
 def _log_probabilities(mean: Array, spread: Array) -> Iterator[tuple[slice, Array]]:
     """Of some rows at a time, at every node: (rows, K, nodes)."""
     n, classes = mean.shape
-    nodes = normal_nodes(classes, enough_nodes(classes, PREDICTING))
+    nodes = predicting_nodes(classes)
     size = max(1, ROOM // nodes.size)
     for first in range(0, n, size):
         rows = slice(first, first + size)

@@ -35,7 +35,7 @@ def joint_pass(
     """All rows through the compiled loop, in place on ``mean`` and ``factor``; ``first`` counts within the call."""
     failed = absorb_joint(
         factor, mean, dense_rows(data.X), data.y, data.weight, trace.site_precision, trace.site_shift, program.nodes,
-        trace.mean, trace.variance, trace.log_predictive,
+        program.scoring, trace.mean, trace.variance, trace.log_predictive,
     )  # fmt: skip
     if failed >= 0:
         raise RowError(first + int(failed))

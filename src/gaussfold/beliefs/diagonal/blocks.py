@@ -174,8 +174,8 @@ class DiagonalBlocks(DiagonalBelief):
         info = np.finfo(state.cells.dtype)
         failed, size = absorb_classes(
             state.cells, (state.seen, state.clock, state.kind, rate, state.prior), undoing.log, *rows.plain(), data.y,
-            data.weight, (float(info.tiny), float(info.max)), rows.longest, program.nodes, trace.mean, trace.variance,
-            trace.log_predictive, trace.site_precision, trace.site_shift,
+            data.weight, (float(info.tiny), float(info.max)), rows.longest, program.nodes, program.scoring, trace.mean,
+            trace.variance, trace.log_predictive, trace.site_precision, trace.site_shift,
         )  # fmt: skip
         if failed < 0:
             return trace

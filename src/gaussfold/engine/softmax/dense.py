@@ -16,6 +16,7 @@ from gaussfold.engine.dense.absorb import LARGEST_GROWTH, cavity
 from gaussfold.engine.scalar.vectors import dot
 from gaussfold.engine.softmax.independent import independent_site
 from gaussfold.engine.softmax.joint import invert, joint_site, lower_root, solve_lower, solve_turned
+from gaussfold.engine.softmax.scores import independent_score, joint_score
 
 
 @compiled
@@ -47,6 +48,7 @@ def absorb_blocks(
     site_precision: np.ndarray,
     site_shift: np.ndarray,
     nodes: np.ndarray,
+    scoring: np.ndarray,
     out_mean: np.ndarray,
     out_variance: np.ndarray,
     out_log_predictive: np.ndarray,
@@ -61,6 +63,7 @@ def absorb_blocks(
     b, u = np.empty((k, r)), np.empty(r)
     means, variances, precision, gradient = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
     work, small = np.empty((k + 2, nodes.shape[1])), np.empty((8, k))
+    looked = np.empty((k + 2, scoring.shape[1]))
     for i in range(n):
         for c in range(k):
             x, centre, factor, seen = rows[i], centres[c], factors[c], b[c]
@@ -85,8 +88,9 @@ def absorb_blocks(
             out_log_predictive[i] = math.nan
             continue
         weight = w[i] if largest > 0.0 else 0.0
-        score = independent_site(means, variances, int(y[i]), weight, nodes, work, small, precision, gradient)
+        score = independent_score(means, variances, int(y[i]), scoring, looked)
         out_log_predictive[i] = score
+        independent_site(means, variances, int(y[i]), weight, nodes, work, small, precision, gradient)
         if weight == 0.0:
             continue
         for c in range(k):
@@ -163,6 +167,7 @@ def absorb_joint(
     site_precision: np.ndarray,
     site_shift: np.ndarray,
     nodes: np.ndarray,
+    scoring: np.ndarray,
     out_mean: np.ndarray,
     out_cov: np.ndarray,
     out_log_predictive: np.ndarray,
@@ -180,6 +185,7 @@ def absorb_joint(
     root, inverse = np.empty((k, k)), np.empty((k, k))
     middle, gradient, shift, column, start = np.empty(k), np.empty(k), np.empty(k), np.empty(k), np.empty(k)
     work, matrices, vectors = np.empty((k + 2, nodes.shape[1])), np.empty((7, k, k)), np.empty((6, k))
+    looked = np.empty((k + 2, scoring.shape[1]))
     for i in range(y.size):
         x = rows[i]
         seen[:] = 0.0
@@ -207,9 +213,10 @@ def absorb_joint(
         if keep and not _take_out(cov, start, site_precision[i], site_shift[i], before, middle, root, inverse, column):
             out_log_predictive[i] = math.nan
             continue
-        score = joint_site(middle, before, int(y[i]), w[i], nodes, work, matrices, vectors, precision, gradient)
+        score = joint_score(middle, before, int(y[i]), scoring, root, looked)
         out_log_predictive[i] = score
-        if not math.isfinite(score):
+        made = joint_site(middle, before, int(y[i]), w[i], nodes, work, matrices, vectors, precision, gradient)
+        if not math.isfinite(score + made):
             return i
         if w[i] == 0.0:
             continue

@@ -18,6 +18,7 @@ import numpy as np
 
 from gaussfold.engine.compiled import compiled
 from gaussfold.engine.softmax.independent import independent_site
+from gaussfold.engine.softmax.scores import independent_score
 from gaussfold.engine.sparse.cells import STILL, note, put, take
 
 Time: TypeAlias = tuple[np.ndarray, np.ndarray, int, float, np.ndarray]
@@ -38,6 +39,7 @@ def absorb_classes(
     limits: tuple[float, float],
     longest: int,
     nodes: np.ndarray,
+    scoring: np.ndarray,
     mean: np.ndarray,
     variance: np.ndarray,
     score: np.ndarray,
@@ -51,7 +53,7 @@ def absorb_classes(
     k = cells.shape[2]
     ms, vs = np.empty(longest * k), np.empty(longest * k)
     work, small = np.empty((k + 2, nodes.shape[1])), np.empty((8, k))
-    gradient = np.empty(k)
+    gradient, looked = np.empty(k), np.empty((k + 2, scoring.shape[1]))
     flat = cells.reshape(-1)
     now = clock[0]
     size = 0
@@ -67,13 +69,12 @@ def absorb_classes(
         if math.isnan(y[r]):
             score[r] = math.nan
             continue
-        score[r] = independent_site(
-            mean[r], variance[r], int(y[r]), w[r], nodes, work, small, site_precision[r], gradient
-        )
+        score[r] = independent_score(mean[r], variance[r], int(y[r]), scoring, looked)
         if not math.isfinite(score[r]):
             return r, size
         if not learn:
             continue
+        independent_site(mean[r], variance[r], int(y[r]), w[r], nodes, work, small, site_precision[r], gradient)
         if not _step(data, start, stop, k, ms, vs, site_precision[r], gradient, tiny, huge):
             return r, size
         for c in range(k):
