@@ -12,6 +12,7 @@ Needs JAX and optax, the extra ``gaussfold[jax]``; the names are imported on fir
   optimiser, ``state`` a training that was saved, ``stepping`` the same as pure functions.
 - ``lrvga`` learns in one pass without a learning rate: linearised at the mean (``onepass``, its step in ``linearised``)
   or looking at samples (``extragradient``, ``fisher``); ``rowchecks`` has what both refuse.
+- ``wrapping`` takes modules of other libraries apart, ``parts`` looks at some leaves alone.
 - ``families`` has the likelihoods of :mod:`gaussfold.likelihoods` in JAX, ``likelihoods`` joins one with a network,
   ``noise`` is a noise level that is learned.
 - ``posterior``, ``prediction`` are what comes out, ``glm`` and ``broadened`` how it predicts without drawing networks;
@@ -38,6 +39,7 @@ _HOMES = {
     "MultiPosterior": "gaussfold.deep.mixture",
     "MultiSWAG": "gaussfold.deep.swag",
     "NotSettledWarning": "gaussfold.deep.summary",
+    "Part": "gaussfold.deep.parts",
     "PointMass": "gaussfold.deep.point",
     "Posterior": "gaussfold.deep.posterior",
     "Prediction": "gaussfold.deep.prediction",
@@ -49,13 +51,16 @@ _HOMES = {
     "Summary": "gaussfold.deep.summary",
     "TrainingError": "gaussfold.deep.training",
     "VIFA": "gaussfold.deep.vifa",
+    "Wrapped": "gaussfold.deep.wrapping",
     "fit_many": "gaussfold.deep.many",
     "keep_compiled": "gaussfold.deep.samecode",
     "layout_of": "gaussfold.deep.trees",
     "load": "gaussfold.deep.mixture",
     "log_likelihood": "gaussfold.deep.likelihoods",
+    "only": "gaussfold.deep.parts",
     "random_search": "gaussfold.deep.search",
     "with_noise": "gaussfold.deep.noise",
+    "wrap": "gaussfold.deep.wrapping",
 }
 _OLDER_NAMES = {"fit_together": "fit_many"}
 
@@ -75,6 +80,7 @@ __all__ = [
     "MultiPosterior",
     "MultiSWAG",
     "NotSettledWarning",
+    "Part",
     "PointMass",
     "Posterior",
     "Prediction",
@@ -83,14 +89,17 @@ __all__ = [
     "Stepper",
     "Summary",
     "TrainingError",
+    "Wrapped",
     "fit_many",
     "fit_together",
     "keep_compiled",
     "layout_of",
     "load",
     "log_likelihood",
+    "only",
     "random_search",
     "with_noise",
+    "wrap",
 ]
 
 if TYPE_CHECKING:
@@ -100,6 +109,7 @@ if TYPE_CHECKING:
     from gaussfold.deep.many import fit_many as fit_together
     from gaussfold.deep.mixture import Ensemble, MultiPosterior, load
     from gaussfold.deep.noise import LearnedGaussian, with_noise
+    from gaussfold.deep.parts import Part, only
     from gaussfold.deep.plain import MAP
     from gaussfold.deep.point import PointMass
     from gaussfold.deep.posterior import Posterior
@@ -113,6 +123,7 @@ if TYPE_CHECKING:
     from gaussfold.deep.training import TrainingError
     from gaussfold.deep.trees import Layout, layout_of
     from gaussfold.deep.vifa import VIFA
+    from gaussfold.deep.wrapping import Wrapped, wrap
     from gaussfold.likelihoods import Softmax
 
 
