@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -17,30 +17,15 @@ import numpy as np
 from jax.scipy.special import gammaln, log_ndtr, ndtr
 
 from gaussfold import likelihoods
+from gaussfold.deep import more_families
+from gaussfold.deep.forms import Form, Outputs, aligned, by_output, over_outputs
 from gaussfold.deep.noise import LearnedGaussian
 from gaussfold.types import Array, ArrayLike
 
-Likelihood: TypeAlias = likelihoods.ScalarLikelihood | likelihoods.Softmax | LearnedGaussian
+Likelihood: TypeAlias = (
+    likelihoods.ScalarLikelihood | likelihoods.Softmax | likelihoods.HeteroscedasticGaussian | LearnedGaussian
+)
 """What has a form here."""
-Outputs: TypeAlias = jax.Array | tuple[jax.Array, jax.Array]
-"""Of a network; with a learned noise level beside them."""
-
-
-class Form(NamedTuple):
-    """A likelihood in JAX."""
-
-    log_prob: Callable[[ArrayLike, Outputs], jax.Array]
-    """Labels and outputs to one log probability per row."""
-    conditional: Callable[[Outputs], tuple[jax.Array, jax.Array]]
-    """Mean and variance of y given the outputs: of the one-hot class for softmax, else per output."""
-    root: Callable[[jax.Array, jax.Array], jax.Array]
-    """For one row's labels and outputs η, R with RR' = the Fisher information of η."""
-    check_labels: Callable[[ArrayLike], None]
-    """Refuse labels that cannot be explained."""
-    classes: bool = False
-    """Whether a label is the number of a class, one per row."""
-    entropy: Callable[[Array], Array] | None = None
-    """Of the predicted class, from its probabilities; None: there are no classes."""
 
 
 def form_of(likelihood: Likelihood) -> Form:
@@ -71,29 +56,10 @@ def check_classes(labels: Array, outputs: int | None = None) -> None:
         raise ValueError(msg)
 
 
-def _by_output(
-    likelihood: likelihoods.ScalarLikelihood,
-    log_prob: Callable[[jax.Array, jax.Array], jax.Array],
-    conditional: Callable[[jax.Array], tuple[jax.Array, jax.Array]],
-    information: Callable[[jax.Array], jax.Array],
-    entropy: Callable[[Array], Array] | None = None,
-) -> Form:
-    """A family of one latent: each output has its label, and the Fisher information is a diagonal."""
-
-    def of_rows(y: ArrayLike, outputs: Outputs) -> jax.Array:
-        f, labels, known = _aligned(outputs, y)
-        return _over_outputs(log_prob(labels, f), known)
-
-    def root(y: jax.Array, eta: jax.Array) -> jax.Array:
-        return jnp.diag(jnp.sqrt(jnp.where(jnp.isnan(y), 0.0, information(eta))))  # no label, no information
-
-    return Form(of_rows, conditional, root, likelihood.check_labels, entropy=entropy)
-
-
 def _gaussian(likelihood: likelihoods.Gaussian) -> Form:
     std = likelihood.std
     constant = math.log(std) + 0.5 * math.log(2.0 * math.pi)
-    return _by_output(
+    return by_output(
         likelihood,
         lambda y, f: -0.5 * ((y - f) / std) ** 2 - constant,
         lambda f: (f, jnp.full_like(f, std**2)),
@@ -119,11 +85,11 @@ def _bernoulli(likelihood: likelihoods.Bernoulli) -> Form:
         _, slope = jax.jvp(lambda f: conditional(f)[0], (eta,), (jnp.ones_like(eta),))
         return jnp.where(variance > 0.0, slope**2 / jnp.where(variance > 0.0, variance, 1.0), 0.0)
 
-    return _by_output(likelihood, log_prob, conditional, information, lambda p: -(_p_log_p(p) + _p_log_p(1.0 - p)))
+    return by_output(likelihood, log_prob, conditional, information, lambda p: -(_p_log_p(p) + _p_log_p(1.0 - p)))
 
 
 def _poisson(likelihood: likelihoods.Poisson) -> Form:
-    return _by_output(
+    return by_output(
         likelihood, lambda y, f: y * f - jnp.exp(f) - gammaln(y + 1.0), lambda f: (jnp.exp(f), jnp.exp(f)), jnp.exp
     )
 
@@ -138,7 +104,7 @@ def _student_t(likelihood: likelihoods.StudentT) -> Form:
         t = (y - f) / scale
         return constant - math.log(scale) - (half + 0.5) * jnp.log1p(t * t / df)
 
-    return _by_output(
+    return by_output(
         likelihood,
         log_prob,
         lambda f: (f, jnp.full_like(f, variance)),
@@ -174,9 +140,9 @@ def _softmax(_: likelihoods.Softmax) -> Form:
 def _learned_gaussian(_: LearnedGaussian) -> Form:
     def log_prob(y: ArrayLike, outputs: Outputs) -> jax.Array:
         f, log_std = outputs
-        f, labels, known = _aligned(f, y)
+        f, labels, known = aligned(f, y)
         value = -0.5 * ((labels - f) * jnp.exp(-log_std)) ** 2 - log_std - 0.5 * math.log(2.0 * math.pi)
-        return _over_outputs(value, known)
+        return over_outputs(value, known)
 
     def conditional(outputs: Outputs) -> tuple[jax.Array, jax.Array]:
         f, log_std = outputs
@@ -194,6 +160,11 @@ _FORMS: dict[type, Callable[..., Form]] = {
     likelihoods.Bernoulli: _bernoulli,
     likelihoods.Poisson: _poisson,
     likelihoods.StudentT: _student_t,
+    likelihoods.NegativeBinomial: more_families.negative_binomial,
+    likelihoods.Gamma: more_families.gamma,
+    likelihoods.Beta: more_families.beta,
+    likelihoods.Ordinal: more_families.ordinal,
+    likelihoods.HeteroscedasticGaussian: more_families.heteroscedastic,
     likelihoods.Softmax: _softmax,
     LearnedGaussian: _learned_gaussian,
 }
@@ -201,23 +172,3 @@ _FORMS: dict[type, Callable[..., Form]] = {
 
 def _p_log_p(p: Array) -> Array:
     return np.asarray(p * np.log(np.maximum(p, 1e-300)))
-
-
-def _over_outputs(value: jax.Array, known: jax.Array) -> jax.Array:
-    """Sum over the outputs of each row whose labels are known."""
-    value = jnp.where(known, value, 0.0)
-    return value.reshape(value.shape[0], -1).sum(axis=1)
-
-
-def _aligned(f: jax.Array, y: ArrayLike) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Outputs and labels of one shape (a single output needs no axis of its own), and which labels are known."""
-    labels = jnp.asarray(y, dtype=f.dtype)
-    if f.ndim == labels.ndim + 1 and f.shape[-1] == 1:
-        f = f[..., 0]
-    elif labels.ndim == f.ndim + 1 and labels.shape[-1] == 1:
-        labels = labels[..., 0]
-    if f.shape != labels.shape:
-        msg = f"y, outputs: shapes {labels.shape} and {f.shape} do not fit; the network must give one output per label"
-        raise ValueError(msg)
-    known = ~jnp.isnan(labels)
-    return f, jnp.where(known, labels, 0.0), known

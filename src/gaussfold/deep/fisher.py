@@ -81,12 +81,13 @@ def root(likelihood: Likelihood, y: jax.Array, eta: jax.Array) -> jax.Array:
 def checked_labels(likelihood: Likelihood, y: ArrayLike, outputs: int, rows: int) -> Array:
     """Labels as (rows, outputs), or (rows,) classes for softmax; NaN where there is none."""
     form, labels = form_of(likelihood), _numbers(y)
+    outputs = form.responses(outputs)
     if not form.classes and labels.ndim == 1 and outputs == 1:
         labels = labels[:, None]
     if labels.shape != ((rows,) if form.classes else (rows, outputs)):
         needed = f"({rows},) classes" if form.classes else f"({rows}, {outputs})"
         also = f" or ({rows},)" if outputs == 1 and not form.classes else ""
-        msg = f"y: shape {np.shape(y)}; {needed}{also} is needed for {rows} rows and {outputs} outputs of apply"
+        msg = f"y: shape {np.shape(y)}; {needed}{also} is needed for {rows} rows and as many labels as apply explains"
         raise ValueError(msg)
     if form.classes:
         check_classes(labels, outputs)

@@ -11,14 +11,19 @@ import numpy as np
 
 from gaussfold import likelihoods
 from gaussfold.checks import refuse
-from gaussfold.deep.families import Likelihood, Outputs, check_classes, form_of, has_form, known_families
+from gaussfold.deep.families import Likelihood, check_classes, form_of, has_form, known_families
+from gaussfold.deep.forms import Outputs
 from gaussfold.deep.noise import LearnedGaussian, parted
 from gaussfold.deep.samecode import canonical
 from gaussfold.deep.types import Apply, Batch, Document, LogLikelihoodFunction, Tree
 from gaussfold.types import ArrayLike
 
 FunctionT = TypeVar("FunctionT")
-_NAMED: dict[str, Likelihood] = {"softmax": likelihoods.Softmax(), "gaussian": LearnedGaussian()}
+_NAMED: dict[str, Likelihood] = {
+    "softmax": likelihoods.Softmax(),
+    "gaussian": LearnedGaussian(),
+    "heteroscedastic": likelihoods.HeteroscedasticGaussian(),
+}
 """Names that mean something to networks, besides those of :func:`gaussfold.likelihoods.resolve`."""
 
 
@@ -59,7 +64,8 @@ def log_likelihood(apply: Apply, likelihood: str | Likelihood) -> LogLikelihood:
         ``apply(params, X)``: the network.
     likelihood
         An object of :mod:`gaussfold.likelihoods`, :class:`LearnedGaussian`, or a name: "softmax", "bernoulli",
-        "poisson", "gaussian" (learned noise). How many classes softmax has, the network says.
+        "poisson", "gaussian" (learned noise), "heteroscedastic" (two outputs: a mean, and a noise level through a
+        softplus). How many classes softmax has, the network says.
 
     Examples
     --------
@@ -90,7 +96,9 @@ def resolve(likelihood: object) -> Likelihood:
         return _NAMED[likelihood]
     if isinstance(likelihood, likelihoods.Softmax):
         return likelihoods.Softmax()  # how many classes there are, the network says
-    found: Likelihood | None = likelihood if isinstance(likelihood, LearnedGaussian) else _of_one_latent(likelihood)
+    if isinstance(likelihood, LearnedGaussian | likelihoods.HeteroscedasticGaussian):
+        return likelihood
+    found = _of_one_latent(likelihood)
     if found is None:
         allowed = ", ".join([*(f"likelihoods.{name}" for name in known_families()), "'softmax'", "'gaussian'"])
         msg = f"likelihood={likelihood!r}: allowed are {allowed}; or write log_likelihood(params, batch) yourself"

@@ -15,7 +15,8 @@ from gaussfold.beliefs.factor import FactorGaussian
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
 from gaussfold.checks import one_of, whole
 from gaussfold.deep import likelihoods
-from gaussfold.deep.families import Likelihood, Outputs
+from gaussfold.deep.families import Likelihood
+from gaussfold.deep.forms import Outputs
 from gaussfold.deep.glm import linearised
 from gaussfold.deep.point import PointMass
 from gaussfold.deep.prediction import Prediction, prediction

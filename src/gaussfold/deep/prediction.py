@@ -12,7 +12,8 @@ import numpy as np
 from jax.scipy.special import logsumexp
 
 from gaussfold.deep import broadened, likelihoods
-from gaussfold.deep.families import Likelihood, Outputs, form_of
+from gaussfold.deep.families import Likelihood, form_of
+from gaussfold.deep.forms import Outputs
 from gaussfold.deep.noise import LearnedGaussian
 from gaussfold.types import Array, ArrayLike
 
