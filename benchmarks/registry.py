@@ -59,6 +59,10 @@ BENCHMARKS = {
         "benchmarks.deep",
         "posteriors of networks: VIFA, SLANG, SWAG, L-RVGA beside mean field and laplace-torch; D up to 10 million",
     ),
+    "deep-defaults": (
+        "benchmarks.deep_defaults",
+        "posteriors of networks with no option given: nine tasks, ten splits, beside Adam and five networks",
+    ),
     "gp": (
         "benchmarks.gp_race",
         "Gaussian processes: seconds to within 1 % of the best score, beside GPyTorch, GPflow, scikit-learn and others",
