@@ -108,8 +108,10 @@ def packing_of(head: bytes, name: str) -> Packing | None:
 
 
 def _is_bzip2(head: bytes) -> bool:
-    """By four bytes, and then a block; a text that begins with the four goes on as text."""
-    return head[:3] == b"BZh" and (head[4:10] == _BZIP2_BLOCK or not head[4:64].isascii() or len(head) < 10)
+    """By four bytes, and then a block; a text that begins with the four goes on as text, to the end of a line."""
+    rest = head[4:64]
+    goes_on_as_text = (b"\n" in rest or len(head) > 64) and all(31 < byte < 127 or byte in b"\t\r\n" for byte in rest)
+    return head[:3] == b"BZh" and (rest[:6] == _BZIP2_BLOCK or not goes_on_as_text)
 
 
 def _bzip2() -> Packing:
