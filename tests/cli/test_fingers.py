@@ -39,7 +39,7 @@ def test_options_from_elsewhere_say_what_to_do_instead(cli, text, options, words
 
 @pytest.mark.parametrize(
     "options",
-    [("--positive", "1"), ("--ignore", "a"), ("--label", "y"), ("--weight", "w"), ("--categorical", "a"),
+    [("--positive", "1"), ("--label", "y"), ("--weight", "w"), ("--categorical", "a"),
      ("--tag", "t"), ("--numeric", "a"), ("--header",), ("--separator", ";")],
 )  # fmt: skip
 def test_options_of_columns_are_refused_where_there_are_none(cli, text, tmp_path, options):
@@ -122,7 +122,7 @@ def test_columns_mean_what_they_meant_when_the_model_was_begun(cli, tmp_path, ki
     path = _answers(tmp_path, kind)
     assert cli("train", path, "--positive", "YES", "-f", tmp_path / "m", "--quiet")[0] == 0
     code, _, err = cli("train", path, "-i", tmp_path / "m", *option)
-    assert (code, "the model was begun without that" in err) == (2, True)
+    assert (code, "leave it out" in err) == (2, True)
     assert cli("train", path, "-i", tmp_path / "m", "--label", "y", "--categorical", "2", "--quiet")[0] == 0
 
 
@@ -181,3 +181,52 @@ def test_several_passes_tell_the_loss_of_the_first(cli, text):
     assert found[1]["average_loss"] < found[1]["first_pass_loss"]
     assert "first_pass_loss" not in found[0]
     assert "rows seen before" in cli("train", text, "--passes", 3)[2]
+
+
+def _names(path):
+    return sorted(gf.load(path).names.values())
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        (("--ignore", "u"), "st"),
+        (("--ignore", "u,t"), "s"),
+        (("--keep", "t"), "t"),
+        (("--keep", "t", "--keep", "s"), "st"),
+    ],
+)
+def test_namespaces_are_kept_or_ignored(cli, text, tmp_path, options, left):
+    """A line of the file is ``1 |u u7 |s s2:0.5 |t t9``."""
+    whole, rest = tmp_path / "m", tmp_path / "rest"
+    assert cli("train", text, *options, "--keep-names", "-f", whole, "--quiet")[0] == 0
+    assert {name[0] for name in _names(whole)} == set(left)
+    code, _, err = cli("train", text, "-i", whole, "--ignore", "s,u")
+    assert (code, "differs from the model's" in err) == (2, True)
+    lines = text.read_bytes().splitlines(keepends=True)
+    parts = [tmp_path / "a.vw", tmp_path / "b.vw"]
+    for part, some in zip(parts, (lines[:77], lines[77:]), strict=True):
+        part.write_bytes(b"".join(some))
+    assert cli("train", parts[0], *options, "--keep-names", "-f", rest, "--quiet")[0] == 0
+    assert cli("train", parts[1], "-i", rest, "-f", rest, "--quiet")[0] == 0
+    for name, array in gf.load(whole).state().items():
+        np.testing.assert_array_equal(array, gf.load(rest).state()[name], err_msg=name)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("options", [("--keep", "town"), ("--ignore", "x"), ("--keep", "2")])
+def test_columns_are_kept_or_ignored(cli, tmp_path, kind, options):
+    path = _answers(tmp_path, kind)
+    code, _, err = cli("train", path, "--positive", "YES", *options, "--keep-names", "-f", tmp_path / "m", "--quiet")
+    assert (code, err) == (0, "")
+    assert _names(tmp_path / "m") == ["town=a", "town=b"]
+
+
+def test_what_is_kept_is_not_ignored(cli, text, tmp_path):
+    code, _, err = cli("train", text, "--keep", "a", "--ignore", "b")
+    assert (code, "give one of them" in err) == (2, True)
+    numbered = tmp_path / "rows.svm"
+    numbered.write_text("1 3:1\n")
+    for option in ("--keep", "--ignore"):
+        code, _, err = cli("train", numbered, option, "a")
+        assert (code, "svmlight has no columns" in err) == (2, True)

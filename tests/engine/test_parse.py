@@ -13,6 +13,7 @@ from gaussfold.data.intake import Intake
 from gaussfold.data.messages import BadRecordError, DataError
 from gaussfold.data.reading import Reading, Roles
 from gaussfold.data.sources import Source
+from gaussfold.engine.text.numbers import short_number
 from tests.reference import parsers
 
 BITS = 9
@@ -107,6 +108,68 @@ def test_interactions(interact, wanted):
     same(rows, [parsers.vw_line(line, BITS, wanted) for line in lines])
 
 
+NAMELESS = [
+    "1 |a :2 :3 x:0 y |b :4 z:-0.0",
+    "-1 |a:0.5 :2 0:0 1 |a :7",
+    "0 | :1.5 x | :2.5",
+    "1 |user:0 1 2 3 4 5 6 7 8 |ad 1:0 2:0.0 3",
+]
+
+
+@pytest.mark.parametrize("interact", [(), ("::",)])
+def test_features_without_a_name_and_of_value_0(interact):
+    """Those without a name are numbered within their namespace, those of value 0 are not there: as in Vowpal Wabbit."""
+    rows, _ = read("\n".join(NAMELESS).encode(), "vw", interact=interact)
+    wanted = (lambda _p, _q: True) if interact else None
+    same(rows, [parsers.vw_line(line, BITS, wanted) for line in NAMELESS])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "used"),
+    [
+        ({"ignore": ("a",)}, lambda name: name[:1] != "a"),
+        ({"ignore": ("ad", " ")}, lambda name: name not in ("ad", "")),
+        ({"keep": ("user", "b")}, lambda name: name == "user" or name[:1] == "b"),
+        ({"keep": (" ",)}, lambda name: name == ""),
+    ],
+)
+@pytest.mark.parametrize("interact", [(), ("::",), ("ab",)])
+def test_namespaces_are_kept_or_ignored(chosen, used, interact):
+    lines = ["1 |a x y:0.5 |b u:3 v |c w", "0 |user ann 12 13 14 |ad shoes:2 red | k", "1 |b v |a 1 2 3 |user", "0 |"]
+    wanted = {("::",): lambda _p, _q: True, ("ab",): lambda p, q: (p[:1], q[:1]) == ("a", "b")}.get(interact)
+    rows, _ = read("\n".join(lines).encode(), "vw", interact=interact, **chosen)
+    same(rows, [parsers.vw_line(line, BITS, wanted, used=used) for line in lines])
+
+
+def test_models_from_before_have_no_squares_of_1():
+    line = "1 |a x y:0.5 |b u"
+    rows, _ = read(line.encode(), "vw", interact=("::",), squares=False)
+    old = parsers.vw_line(line, BITS, lambda _p, _q: True)
+    assert len(rows[0][2]) == len(old[2]) - 2  # x*x and u*u
+    assert Reading.from_json({**Reading().to_json(), "columns": None}).squares
+    document = Reading().to_json()
+    del document["squares"], document["keep"], document["ignore"]
+    assert not Reading.from_json(document).squares
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_short_numbers_are_what_python_reads(seed):
+    rng = np.random.default_rng(seed)
+    texts = ["".join(rng.choice(list("0123456789.-e+ "), rng.integers(1, 11))) for _ in range(3000)]
+    texts += [f"{x:.{k}f}" for k, x in zip(rng.integers(0, 7, 3000), rng.normal(0, 50, 3000), strict=True)]
+    taken = 0
+    for text in texts:
+        raw = np.frombuffer(text.encode() + b" 5" + bytes(80), np.uint8)
+        value, ok = short_number(raw, 0, len(text))
+        body = text.removeprefix("-")
+        plain = 0 < len(body) <= 8 and body.replace(".", "", 1).isdigit()
+        assert ok == plain, text
+        if ok:
+            taken += 1
+            assert value == float(text), text
+    assert taken > 2500
+
+
 def test_many_interactions_need_no_room_beforehand():
     line = "1 |a " + " ".join(f"f{i}" for i in range(300))
     rows, _ = read(f"{line}\n{line}\n".encode(), "vw", interact=("::",), chunk_bytes=4096)
@@ -169,7 +232,8 @@ BAD = [
     ("vw", "1 |a x:nan", "a finite number as a feature's value, found 'nan'"),
     ("vw", "1 |a x:inf", "found 'inf'"),
     ("vw", "1 |a x:1e308", "between -1e30 and 1e30; rescale the feature, found '1e308'"),
-    ("vw", "1 |a :3", "a feature's name before ':'"),
+    ("vw", "1 |a x:1:3", "a feature's name before ':'"),
+    ("vw", "1 |a :", "a finite number as a feature's value"),
     ("vw", "1 |a:z x", "the namespace's scale, found 'z'"),
     ("svmlight", "2 1:1", "a label of -1, 0 or 1, found '2'"),
     ("svmlight", "1 -3:1", "an integer >= 0 as a feature's index, found '-3'"),

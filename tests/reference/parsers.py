@@ -52,7 +52,7 @@ def mix(first, second):
     return h ^ (h >> 16)
 
 
-def close(groups, bits, wanted=None, constant=True):
+def close(groups, bits, wanted=None, constant=True, squares=False):
     """groups: list of (name, hash, [(hash, value)]); wanted(name, name) says which pairs to multiply."""
     entries = [entry for _, _, features in groups for entry in features]
     for (i, left), (j, right) in itertools.combinations_with_replacement(enumerate(groups), 2):
@@ -61,7 +61,7 @@ def close(groups, bits, wanted=None, constant=True):
         first, second = (right, left) if i != j and left[1] > right[1] else (left, right)
         if i == j:
             pairs = itertools.combinations_with_replacement(first[2], 2)
-            pairs = [(a, b) for a, b in pairs if a is not b or a[1] != 1.0]
+            pairs = [(a, b) for a, b in pairs if squares or a is not b or a[1] != 1.0]
             pairs = [(a, b) if a[0] <= b[0] else (b, a) for a, b in pairs]
         else:
             pairs = itertools.product(first[2], second[2])
@@ -81,7 +81,7 @@ def vw_hash(name, seed, hashing="strings"):
     return (seed + int(name)) % 2**32 if digits else murmur(name, seed)
 
 
-def vw_line(line, bits, wanted=None, hashing="strings"):
+def vw_line(line, bits, wanted=None, hashing="strings", used=lambda name: True):
     head, bar, rest = line.partition("|")
     if not bar:
         raise Bad("no bar")
@@ -106,16 +106,18 @@ def vw_line(line, bits, wanted=None, hashing="strings"):
             scale = feature_value(text) if colon else 1.0
         seed = murmur(name)
         features = []
+        nameless = itertools.count()
         for token in tokens:
             feature, colon, text = token.partition(":")
-            if not feature:
-                raise Bad("name")
             value = number(text) if colon else 1.0
             if not abs(value * scale) <= 1e30:  # what is learned counts, not what is written
                 raise Bad("large")
-            features.append((vw_hash(feature, seed, hashing), value * scale))
-        groups.append((name, seed, features))
-    return label, weight, close(groups, bits, wanted), tag
+            h = vw_hash(feature, seed, hashing) if feature else (seed + next(nameless)) % 2**32
+            if value * scale != 0.0:
+                features.append((h, value * scale))
+        if used(name):
+            groups.append((name, seed, features))
+    return label, weight, close(groups, bits, wanted, squares=True), tag
 
 
 def svm_line(line, bits):

@@ -44,9 +44,11 @@ def train(
     setting = Setting(**(usual(chosen, shared=run.shared) | chosen))
     given = {"bits": hashing.bits, "interact": tuple(hashing.interact or ()) or None, "hash": hashing.hash}
     given["noconstant"] = True if hashing.noconstant else None
+    inputs = options.inputs_of(source, hashing, table)
+    given |= {"keep": inputs.reading.keep or None, "ignore": inputs.reading.ignore or None}
     chosen |= {name: value for name, value in given.items() if value is not None}
     interrupts.started()
-    return work(Job(options.inputs_of(source, hashing, table), run, chosen), setting)
+    return work(Job(inputs, run, chosen), setting)
 
 
 @app.command(epilog=HELP)

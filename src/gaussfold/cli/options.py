@@ -177,7 +177,13 @@ class Table:
     positive: Annotated[str | None, _table("--positive", help="The label that counts as 1; any other is 0.")] = None
     weight: Annotated[str | None, _table("--weight", help="Column of the importance weight.")] = None
     tag: Tag = None
-    ignore: Annotated[list[str] | None, _table("--ignore", help="A column to leave out.")] = None
+    ignore: Annotated[
+        list[str] | None,
+        _input("--ignore", help="A column or namespace (by its first letter or its name) to leave out."),
+    ] = None
+    keep: Annotated[
+        list[str] | None, _input("--keep", help="The only columns or namespaces to use; repeat it or use commas.")
+    ] = None
     numeric: Annotated[list[str] | None, _table("--numeric", help="A column of numbers.")] = None
     categorical: Annotated[list[str] | None, _table("--categorical", help="A column of categories.")] = None
 
@@ -337,6 +343,8 @@ def inputs_of(
         labels=labels,
         positive=table.positive,
         hash=hashing.hash or "strings",
+        keep=_columns(table.keep),
+        ignore=_columns(table.ignore),
     )
     roles = Roles(
         table.label,
@@ -346,5 +354,6 @@ def inputs_of(
         _columns(table.numeric),
         _columns(table.categorical),
         source.header,
+        _columns(table.keep),
     )
     return Inputs(source.paths, reading, roles, source.skip_bad)

@@ -37,6 +37,7 @@ def read(
     label: str | None = None,
     weight: str | None = None,
     ignore: Sequence[str] = (),
+    keep: Sequence[str] = (),
     numeric: Sequence[str] = (),
     categorical: Sequence[str] = (),
     header: bool | None = None,
@@ -68,8 +69,10 @@ def read(
         Of a CSV file.
     hashing
         For Vowpal Wabbit text: "strings" or "all".
-    label, weight, ignore, numeric, categorical, header
+    label, weight, numeric, categorical, header
         For tables: what the columns mean.
+    ignore, keep
+        Columns, or namespaces by their first letter or name, to leave out, or the only ones to use.
     max_bad
         So many bad records are left out; one more raises `BadRecordError`.
     chunk_bytes
@@ -101,7 +104,9 @@ def read(
         positive=positive,
         separator=separator,
         hash=hashing,
+        keep=tuple(keep),
+        ignore=tuple(ignore),
     )
-    roles = Roles(label, weight, None, tuple(ignore), tuple(numeric), tuple(categorical), header)
+    roles = Roles(label, weight, None, tuple(ignore), tuple(numeric), tuple(categorical), header, tuple(keep))
     stream = Stream(paths, reading, roles, max_bad=max_bad, copy=True, chunk_bytes=chunk_bytes)
     return (Batch(chunk.X, chunk.label, chunk.weight) for chunk in stream)

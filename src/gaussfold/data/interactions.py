@@ -42,6 +42,21 @@ def compile_interactions(pairs: Iterable[str]) -> np.ndarray:
     return np.array(rows, np.int64).reshape(len(rows), 4)
 
 
+def compile_spaces(names: Iterable[str]) -> np.ndarray:
+    """Translate namespaces for the parsers: rows of (kind, key); one character is the first of a name.
+
+    Examples
+    --------
+    >>> compile_spaces(["a", " "])
+    array([[ 1, 97],
+           [ 1, 32]])
+    """
+    rows = [
+        (FIRST_BYTE, ord(name)) if len(name) == 1 and name.isascii() else (NAME_HASH, murmur_of(name)) for name in names
+    ]
+    return np.array(rows, np.int64).reshape(len(rows), 2)
+
+
 def _by_name(name: str, pair: str) -> tuple[int, int]:
     if not name or "," in name:
         msg = f"interact={pair!r}: a name is missing or there is a comma too many; write 'site,advertiser'"

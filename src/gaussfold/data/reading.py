@@ -35,6 +35,7 @@ class Roles:
     numeric: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     header: bool | None = None
+    keep: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Refuse a column with two roles."""
@@ -67,6 +68,11 @@ class Reading:
     hash
         For Vowpal Wabbit text. "strings": a feature's name of nothing but digits is a number that is added to the hash
         of its namespace, so that numbered features do not collide; "all": every name is hashed.
+    keep, ignore
+        For Vowpal Wabbit text: namespaces that are read, or that are not, by their first letter or their name.
+    squares
+        For Vowpal Wabbit text: whether a namespace that is multiplied by itself has the square of a feature of value 1
+        too, as it has there; not in models from before that.
     columns
         For tables: the columns and what they mean; None until a first file has been seen.
     """
@@ -80,6 +86,9 @@ class Reading:
     separator: str | None = None
     columns: tuple[Column, ...] | None = None
     hash: str = "strings"
+    keep: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    squares: bool = True
 
     def __post_init__(self) -> None:
         """Check the numbers and names."""
@@ -90,6 +99,9 @@ class Reading:
         one_of("labels", self.labels, LABELS)
         if self.positive is not None and self.labels != "binary":
             msg = f"positive={self.positive!r}: labels that are {self.labels} have no positive one; leave it out"
+            raise ValueError(msg)
+        if self.keep and self.ignore:
+            msg = f"keep={self.keep!r} and ignore={self.ignore!r}: what is not kept is ignored; give one of them"
             raise ValueError(msg)
         separator = self.separator
         if separator is not None and (len(separator) != 1 or separator in '"\r\n' or not separator.isascii()):
@@ -108,7 +120,8 @@ class Reading:
     @classmethod
     def from_json(cls, document: Document) -> Self:
         """Undo `to_json`."""
-        values = {"hash": "all", **document}  # models from before there was a choice hashed everything
+        values = {"hash": "all", "squares": False, **document}  # as it was before there was a choice
+        values |= {name: tuple(values.get(name, ())) for name in ("keep", "ignore")}
         values["interact"] = tuple(values["interact"])
         if "binary" in values:  # files written before counts could be read
             values["labels"] = "binary" if values.pop("binary") else "real"

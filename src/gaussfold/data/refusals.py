@@ -19,6 +19,8 @@ def refuse_unused(found: Format, intake: Intake, source: str) -> None:
     of_text: dict[str, object] = {"separator": reading.separator, "header": roles.header}
     if found.open_table is None:
         said, what = {**vars(roles), "positive": reading.positive, **of_text}, "has no columns"
+        if found.namespaces:
+            said |= dict.fromkeys(("keep", "ignore"))
     elif found.separator is None and reading.columns is None:  # a model remembers what the text before looked like
         said, what = of_text, "is no text"
     else:

@@ -107,7 +107,14 @@ def assign(names: Sequence[str], numeric: Sequence[bool], roles: Roles, source: 
     lists = {"ignored": roles.ignore, "number": roles.numeric, "category": roles.categorical}
     kinds = {_find(one, names, source): kind for kind, one in wanted.items() if one is not None}
     kinds.update({_find(one, names, source): kind for kind, several in lists.items() for one in several})
-    return tuple(Column(name, kinds.get(k, "number" if numeric[k] else "category")) for k, name in enumerate(names))
+    usual = _usual(numeric, {_find(one, names, source) for one in roles.keep})
+    return tuple(Column(name, kinds.get(k, usual[k])) for k, name in enumerate(names))
+
+
+def _usual(numeric: Sequence[bool], kept: set[int]) -> list[str]:
+    """What columns mean of which nothing is said; if some are to be kept, the others are not."""
+    kinds = ["number" if each else "category" for each in numeric]
+    return [kind if k in kept or not kept else "ignored" for k, kind in enumerate(kinds)]
 
 
 def match(columns: Sequence[Column], names: Sequence[str], source: str, tag: str | None) -> tuple[Column, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from gaussfold.data.chunks import Chunk, Parse
 from gaussfold.data.intake import Intake
-from gaussfold.data.interactions import compile_interactions
+from gaussfold.data.interactions import compile_interactions, compile_spaces
 from gaussfold.data.messages import BadRecord, BadRecordError, DataError, NulBytesError
 from gaussfold.data.naming import Named, name_slots
 from gaussfold.data.sources import Source, skip_mark
@@ -43,6 +43,8 @@ class TextReader:
         self._buffer, self._room, self._filled, self._lines = bytearray(), 0, 0, 0
         self._unseen: list[Named] = []  # names from a row that had to be parsed again
         self._interactions = compile_interactions(intake.reading.interact)
+        self._squares = False
+        self._spaces = compile_spaces(intake.reading.keep or intake.reading.ignore)
 
     # Memory: ``room`` bytes of the buffer may be filled, what lies behind is padding. It grows alone; the arrays that
     # rows are parsed into follow when there is a record that needs them.
@@ -68,12 +70,19 @@ class TextReader:
             final=final,
             digits=reading.hash == "strings",
             interactions=self._interactions,
+            squares=self._squares,
+            spaces=self._spaces,
+            keeps=bool(reading.keep),
         )
 
     # Reading.
 
-    def read_lines(self, source: Source, name: str, parse: Parse) -> Iterator[Chunk]:
-        """Yield the chunks of a format (of this name) whose records are lines without columns."""
+    def read_lines(self, source: Source, name: str, parse: Parse, *, squares: bool = False) -> Iterator[Chunk]:
+        """Yield the chunks of a format (of this name) whose records are lines without columns.
+
+        ``squares``: a feature of value 1 is multiplied by itself where its namespace is.
+        """
+        self._squares = squares
         if self._intake.reading.columns is not None:
             msg = f"{source.name}: {name}, but the model was trained on a table with named columns"
             raise DataError(msg)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,18 @@ def _space(rng: np.random.Generator) -> str:
     if rng.random() < 0.1:
         words[0] += ":" + number(rng)
     words += [name(rng) + (":" + number(rng) if rng.random() < 0.4 else "") for _ in range(rng.integers(0, 5))]
+    if rng.random() < 0.1:
+        words += [":" + number(rng) for _ in range(rng.integers(1, 4))]  # without a name
     return pick(rng, (" ", " ", " ", "  ", "\t")).join(words) + (" " if rng.random() < 0.5 else "")
+
+
+def _used(reading: Reading) -> Callable[[str], bool]:
+    """Which namespaces are read: a letter stands for all that begin with it."""
+
+    def among(space: str, names: tuple[str, ...]) -> bool:
+        return any((space[:1] or " ") == each if len(each) == 1 and each.isascii() else space == each for each in names)
+
+    return lambda space: among(space, reading.keep) if reading.keep else not among(space, reading.ignore)
 
 
 def case(rng: np.random.Generator, folder: Path) -> None:
@@ -45,7 +57,10 @@ def case(rng: np.random.Generator, folder: Path) -> None:
     path.write_bytes(raw)
     interact = ((), (), ("::",), ("ab",))[int(rng.integers(4))]
     hashing = pick(rng, ("strings", "all"))
-    reading = Reading(bits=int(rng.choice([3, 9, 14])), interact=interact, hash=hashing)
+    spaces = {}
+    if rng.random() < 0.2:
+        spaces = {pick(rng, ("keep", "ignore")): tuple(name(rng) for _ in range(rng.integers(1, 3)))}
+    reading = Reading(bits=int(rng.choice([3, 9, 14])), interact=interact, hash=hashing, **spaces)
     keep_names = bool(rng.random() < 0.3)
     found = same_however_it_comes(rng, path, reading, few=int(rng.integers(0, 3)), keep_names=keep_names)
     assert (found.error is not None) == (b"\0" in raw)
@@ -58,7 +73,7 @@ def case(rng: np.random.Generator, folder: Path) -> None:
         if not line.strip():
             continue
         try:
-            row = parsers.vw_line(line.removesuffix("\r"), reading.bits, all_pairs, hashing)
+            row = parsers.vw_line(line.removesuffix("\r"), reading.bits, all_pairs, hashing, _used(reading))
             wanted.append((*row[:3], at))
         except parsers.Bad:
             bad.append(at)

@@ -154,7 +154,7 @@ def _refuse_changes(model: StreamModel, chosen: Document, path: str) -> None:
     """What a model was begun with cannot be chosen again, unless it is the same."""
     reading = model.reading
     known = {**vars(model.setting), "bits": reading.bits, "interact": reading.interact, "hash": reading.hash}
-    known["noconstant"] = not reading.constant
+    known |= {"noconstant": not reading.constant, "keep": reading.keep, "ignore": reading.ignore}
     for name, value in chosen.items():
         if name in known and value != known[name]:
             msg = f"--{name.replace('_', '-')} {value} differs from the model's {known[name]} ({path}); leave it out"

@@ -57,6 +57,8 @@ class Format:
         For text with columns: what stands between two fields.
     writer
         For formats without columns: how rows are written, if they can be.
+    namespaces
+        Whether features have namespaces, which may be kept or ignored.
     """
 
     name: str
@@ -68,3 +70,4 @@ class Format:
     open_table: Callable[[Source, Reading, Roles], Table] | None = None
     separator: str | None = None
     writer: RowWriter | None = None
+    namespaces: bool = False

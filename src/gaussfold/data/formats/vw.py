@@ -17,7 +17,7 @@ from gaussfold.engine.text.parse_vw import parse_vw
 
 
 def _read(source: Source, intake: Intake) -> Iterator[Chunk]:
-    return TextReader(intake).read_lines(source, "vw", parse_vw)
+    return TextReader(intake).read_lines(source, "vw", parse_vw, squares=intake.reading.squares)
 
 
 def _lines(chunk: Chunk, names: SlotNames) -> list[str]:
@@ -64,5 +64,6 @@ FORMATS = (
         endings=(".vw",),
         looks_like=lambda line: b"|" in line,
         writer=RowWriter(_lines, _name_of),
+        namespaces=True,
     ),
 )

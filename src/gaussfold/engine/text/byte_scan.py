@@ -27,6 +27,7 @@ _ZEROS = np.uint64(48 * 0x0101010101010101)
 _NOT_DIGITS = np.uint64(118 * 0x0101010101010101)  # what makes 10 and more reach the top bit
 _EVERY_FOURTH = np.uint64(0x000000FF000000FF)
 _NEWLINES = np.uint64(10 * 0x0101010101010101)
+_POINTS = np.uint64(46 * 0x0101010101010101)
 
 
 def _load(bits: int, result: Type) -> Callable[[Context, Type, Type], Intrinsic]:
@@ -139,6 +140,17 @@ def digits_value(word: np.uint64, length: int) -> tuple[np.uint32, bool]:
     high = (x & _EVERY_FOURTH) * np.uint64(0x000F424000000064)
     low = ((x >> np.uint64(16)) & _EVERY_FOURTH) * np.uint64(0x0000271000000001)
     return np.uint32((high + low) >> np.uint64(32)), ok
+
+
+@compiled
+def without_point(word: np.uint64, length: int) -> tuple[np.uint64, int, int]:
+    """The lowest bytes of a word, 1 to 8, without a decimal point; how many are left, and how many followed it."""
+    marks = _zeros(word ^ _POINTS)
+    at = trailing_zeros(marks) >> 3  # 8 if there is none
+    if at >= length:
+        return word, length, 0
+    before = (np.uint64(1) << np.uint64(8 * at)) - np.uint64(1)
+    return (word & before) | ((word >> np.uint64(8)) & ~before), length - 1, length - 1 - at
 
 
 @compiled

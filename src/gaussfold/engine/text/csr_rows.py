@@ -128,7 +128,7 @@ def _multiply(
     groups, raw, indices, data = scratch.groups, scratch.raw, rows.indices, rows.data
     for i in range(groups[a, 0], groups[a + 1, 0]):
         for j in range(i if a == b else groups[b, 0], groups[b + 1, 0]):
-            if i == j and data[first + i] == 1.0:
+            if i == j and data[first + i] == 1.0 and not options.squares:
                 continue  # 1 times itself says nothing new
             left, right = raw[i], raw[j]
             if a == b and left > right:

@@ -19,7 +19,7 @@ from gaussfold.engine.text.byte_scan import line_end
 from gaussfold.engine.text.csr_rows import LARGEST, check_label, check_value, close_plain, close_row, note_bad
 from gaussfold.engine.text.csv_fields import is_missing, next_field, trim
 from gaussfold.engine.text.murmur import murmur
-from gaussfold.engine.text.numbers import parse_number, scan_number
+from gaussfold.engine.text.numbers import parse_number, scan_number, short_number
 from gaussfold.engine.text.report import ENTRIES, LINES, POSITION, ROWS
 from gaussfold.engine.text.row_memory import (
     TOKEN,
@@ -81,9 +81,11 @@ def _feature(source: Pointer, begin: int, end: int, kind: int, seed: np.uint32) 
     begin, end = trim(source, begin, end)
     if is_missing(source, begin, end):
         return murmur(source, 0, 0, seed), 1.0, 0  # a missing number is the feature (column, "")
-    value, after, ok = scan_number(source, begin, _FIELD_ENDS)
-    if not ok or after != end:
-        value, ok = parse_number(source, begin, end)
+    value, ok = short_number(source, begin, end)
+    if not ok:
+        value, after, ok = scan_number(source, begin, _FIELD_ENDS)
+        if not ok or after != end:
+            value, ok = parse_number(source, begin, end)
     return seed, value, check_value(value, ok)
 
 

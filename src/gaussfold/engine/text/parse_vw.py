@@ -17,9 +17,19 @@ from gaussfold.engine.text.byte_scan import find_token_ends, line_end, skip_blan
 from gaussfold.engine.text.csr_rows import LARGEST, check_label, check_value, close_plain, close_row, note_bad
 from gaussfold.engine.text.feature_hash import hash_name, is_digit, take_numbered
 from gaussfold.engine.text.murmur import murmur, murmur_short
-from gaussfold.engine.text.numbers import parse_number, scan_number
+from gaussfold.engine.text.numbers import parse_number, scan_number, short_number
 from gaussfold.engine.text.report import ENTRIES, LINES, POSITION, ROWS
-from gaussfold.engine.text.row_memory import BINARY, COUNT, Options, RowMemory, Rows, Scratch, row_memory, row_settings
+from gaussfold.engine.text.row_memory import (
+    BINARY,
+    COUNT,
+    FIRST_BYTE,
+    Options,
+    RowMemory,
+    Rows,
+    Scratch,
+    row_memory,
+    row_settings,
+)
 
 _NEWLINE, _BLANK, _COLON, _BAR, _QUOTE = 10, 32, 58, 124, 39
 VW_ENDS = np.arange(256) <= _BLANK
@@ -82,16 +92,37 @@ def _head_number(text: Pointer, begin: int, end: int, nth: int, row: int, kind: 
     return expected.BAR
 
 
+@compiled
+def _is_out(text: Pointer, begin: int, end: int, name: np.uint32, spaces: Pointer, n_spaces: int, keeps: bool) -> bool:
+    """Whether a namespace is to be left out: it is not among those to keep, or among those that are not."""
+    found = False
+    first_byte = text[begin] if end > begin else _BLANK
+    for i in range(n_spaces):
+        own = np.int64(first_byte) if spaces[2 * i] == FIRST_BYTE else np.int64(name)
+        found |= own == spaces[2 * i + 1]
+    return found != keeps
+
+
+@compiled
+def _value(text: Pointer, begin: int, end: int) -> tuple[float, int, bool]:
+    """The value between a colon and the end of the token, where it ends, and whether it is one."""
+    value, ok = short_number(text, begin, end)
+    return (value, end, ok) if ok else scan_number(text, begin, VW_ENDS)
+
+
 # One function, and pointers one by one, though that makes many parameters and branches: with the namespace in a
 # function of its own and the pointers as `RowMemory`, lines of 30 to 80 bytes took a fifth to a third longer.
 @compiled
 def _features(
     text: Pointer, ends: Pointer, t: int, mask: np.uint32, digits: bool, keep_names: bool, plain: bool, hashes: Pointer,
-    indices: Pointer, data: Pointer, raw: Pointer, groups: Pointer, spans: Pointer,
+    indices: Pointer, data: Pointer, raw: Pointer, groups: Pointer, spans: Pointer, spaces: Pointer, n_spaces: int,
+    keeps: bool,
 ) -> tuple[int, int, int, int, int, int]:  # fmt: skip
     """Namespaces and features from the first bar, at ``ends[t]``, to the end of the line.
 
-    Returns the numbers of features and of namespaces, then 0; or what was expected, and where; and t at the end.
+    Features of value 0 are left out, and those of namespaces that are; those without a name are numbered within
+    their namespace. Returns the numbers of features and of namespaces, then 0; or what was expected, and where; and t
+    at the end.
     """
     count = 0
     n_groups = 0
@@ -99,11 +130,17 @@ def _features(
     scale = 1.0
     seed = np.uint32(0)
     opened = 0  # features before this namespace
+    nameless = np.uint32(0)
+    out = False
     many_at_once = digits and not keep_names
     while True:
         end = int(np.int64(ends[t]))
         c = text[end]
         if at == end:
+            if out & ((c == _NEWLINE) | (c == _BAR)):  # as if the namespace had not been there
+                count = opened
+                n_groups -= 1
+                out = False
             if c == _NEWLINE:
                 return count, n_groups, 0, at, at, t
             if c == _BAR:
@@ -118,27 +155,31 @@ def _features(
                     groups[4 * n_groups + 3] = begin
                 n_groups += 1
                 opened = count
+                nameless = np.uint32(0)
                 scale = 1.0
+                out = _is_out(text, begin, end, seed, spaces, n_spaces, keeps)
                 c = text[end]
                 if c == _COLON:
                     begin = end + 1
                     scale, end, ok = scan_number(text, begin, VW_ENDS)
                     if not ok or not abs(scale) <= LARGEST:
                         return count, n_groups, expected.SCALE, begin, end, t
+                    out |= scale == 0.0
                     t += 1
                     c = text[end]
                 at = end
                 if c == _BLANK:
                     at += 1
                     t += 1
-            elif c == _COLON:
+                continue
+            if (c == _COLON) & (text[end - 1] > _BLANK):
                 while text[at] > _BLANK:
                     at += 1
                 return count, n_groups, expected.NAME, end, at, t
-            else:
+            if c != _COLON:
                 at += 1
                 t += 1
-            continue
+                continue
         # a single number is not worth it
         if many_at_once and is_digit(text[at]) and (count > opened or is_digit(text[end + 1])):
             many = take_numbered(
@@ -152,7 +193,8 @@ def _features(
                     at += 1
                     t += 1
                 continue
-        h = hash_name(text, at, end, seed, digits)
+        h = hash_name(text, at, end, seed, digits) if end > at else np.uint32(seed + nameless)
+        nameless += np.uint32(at == end)
         raw[count] = h
         indices[count] = np.int32(h & mask)
         if keep_names:
@@ -160,7 +202,7 @@ def _features(
         value = scale
         if c == _COLON:
             begin = end + 1
-            value, end, ok = scan_number(text, begin, VW_ENDS)
+            value, end, ok = _value(text, begin, int(np.int64(ends[t + 1])))
             value *= scale
             wrong = check_value(value, ok)
             if wrong:
@@ -168,7 +210,7 @@ def _features(
             t += 1
             c = text[end]
         data[count] = value
-        count += 1
+        count += value != 0.0
         at = end
         if c == _BLANK:
             at += 1
@@ -188,7 +230,8 @@ def _without_bar(text: Pointer, at: int) -> int:
 def parse_vw(buffer: np.ndarray, stop: int, options: Options, rows: Rows, scratch: Scratch, report: np.ndarray) -> None:
     """Parse lines from ``report[POSITION]`` to ``stop``; a bad one too many sets ``STOPPED``."""
     text, to, settings = pointer(buffer), row_memory(rows, scratch, report), row_settings(options)
-    ends, hashes = pointer(scratch.ends), pointer(scratch.byte_hashes)
+    ends, hashes, spaces = pointer(scratch.ends), pointer(scratch.byte_hashes), pointer(options.spaces)
+    n_spaces = options.spaces.shape[0]
     for byte in range(256):  # most namespaces have names of one byte
         hashes[byte] = murmur_short(np.uint64(byte), 1, np.uint32(0))
     at = report[POSITION]
@@ -207,7 +250,8 @@ def parse_vw(buffer: np.ndarray, stop: int, options: Options, rows: Rows, scratc
                     t += 1
                 count, n_groups, wrong, found, found_stop, t = _features(
                     text, ends, t, settings.mask, settings.digits, settings.keep_names, settings.plain, hashes,
-                    offset(to.indices, first), offset(to.data, first), to.raw, to.groups, to.spans,
+                    offset(to.indices, first), offset(to.data, first), to.raw, to.groups, to.spans, spaces, n_spaces,
+                    options.keeps,
                 )  # fmt: skip
             to.line[row] = line
             if wrong:

@@ -25,6 +25,9 @@ class Options(NamedTuple):
     final: bool  # the input ends where the buffer does: what is not complete by then never will be
     digits: bool  # a name of digits is the namespace's hash plus its number, not a hash of its own
     interactions: np.ndarray  # int64 (n, 4): kind and key of the left namespace, of the right one
+    squares: bool  # a feature of value 1 is multiplied by itself where its namespace is
+    spaces: np.ndarray  # int64 (n, 2): kind and key of namespaces to keep, or to leave out
+    keeps: bool
 
 
 class RowSettings(NamedTuple):
