@@ -66,6 +66,9 @@ class NoiseBelief:
         ``residual`` and ``variance`` are y - x'μ and x'P x of each row before it was learned.
         """
         gains = np.column_stack([weight, weight * residual**2 / (1.0 + weight * variance)]) / 2.0
+        if factor == 1.0:
+            path = np.cumsum(np.vstack([[self.shape, self.scale], gains]), axis=0)
+            return replace(self, shape=float(path[-1, 0]), scale=float(path[-1, 1])), path[:-1, 0], path[:-1, 1]
         pull = (1.0 - factor) * self.prior_shape, (1.0 - factor) * self.prior_scale
 
         def step(state: tuple[float, float], gain: tuple[float, float]) -> tuple[float, float]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import scipy
+from scipy.linalg.lapack import dgeqrf
 
 from gaussfold.linalg.triangles import inverse_of_lower
 from gaussfold.types import Array
@@ -30,9 +31,10 @@ def lower_root(matrix: Array, name: str) -> Array:
 
 def triangularise(factor: Array) -> Array:
     """The lower triangular root of F F' with positive diagonal, without ever forming F F'; F may be wide."""
-    upper = scipy.linalg.qr(factor.T, mode="r")[0][: factor.shape[0]]
-    signs = np.where(np.diag(upper) < 0.0, -1.0, 1.0)
-    return np.ascontiguousarray((upper * signs[:, None]).T)
+    size = factor.shape[0]
+    found, *_ = dgeqrf(factor.T, lwork=64 * size)  # 64 is the largest block there is
+    lower = np.tril(found[:size].T)
+    return np.ascontiguousarray(np.where(np.diag(lower) < 0.0, -lower, lower))
 
 
 def inverse_root(lower: Array) -> Array:

@@ -22,10 +22,10 @@ from collections.abc import Sequence
 from typing import NamedTuple, Self
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
 from scipy.optimize import brentq
 
 from gaussfold.beliefs.dense.belief import DenseGaussian
+from gaussfold.linalg.triangles import solve_triangular
 from gaussfold.types import Array
 
 WIDTHS = np.exp(np.linspace(np.log(1e-3), np.log(1e3), 61))
@@ -66,20 +66,26 @@ class Apart(NamedTuple):
     @classmethod
     def of(cls, total: Array, shift: Array, places: np.ndarray, std: Array) -> Self:
         """From the sites' precision and shift of all parameters; ``std``: of the priors of their own."""
-        rest = np.setdiff1d(np.arange(shift.size), places)
-        values, vectors = np.linalg.eigh(total[np.ix_(places, places)])
-        own = (vectors * np.maximum(values, 0.0)) @ vectors.T + np.diag(std**-2.0)  # rounding, where sites say little
-        root = np.linalg.cholesky(own)
-        return cls(places, rest, root, shift[places], cho_solve((root, True), total[np.ix_(places, rest)]))
+        others = np.ones(shift.size, dtype=bool)
+        others[places] = False
+        rest = np.flatnonzero(others)
+        own = total[places][:, places]
+        if places.size == 1:  # rounding may push it below zero, where sites say little
+            root = np.sqrt(np.maximum(own, 0.0) + std**-2.0)
+        else:
+            values, vectors = np.linalg.eigh(own)
+            root = np.linalg.cholesky((vectors * np.maximum(values, 0.0)) @ vectors.T + np.diag(std**-2.0))
+        return cls(places, rest, root, shift[places], _solved(root, total[places][:, rest]))
 
     def best(self) -> Array:
         """Where they are, the others being at the new prior's mean: A⁻¹ times the shift."""
-        return np.asarray(cho_solve((self.root, True), self.shift))
+        return _solved(self.root, self.shift)
 
     def without(self, total: Array, shift: Array) -> tuple[Array, Array]:
         """Precision and shift of the others, these integrated out."""
-        mixed = total[np.ix_(self.places, self.rest)]
-        return total[np.ix_(self.rest, self.rest)] - self.share.T @ mixed, shift[self.rest] - self.share.T @ self.shift
+        theirs = total[self.rest]
+        mixed = theirs[:, self.places].T
+        return theirs[:, self.rest] - self.share.T @ mixed, shift[self.rest] - self.share.T @ self.shift
 
     def joined(self, step: Array, factor: Array) -> tuple[Array, Array]:
         """Mean, from the new prior's, and factor of all parameters, from those of the others."""
@@ -87,8 +93,13 @@ class Apart(NamedTuple):
         move, whole = np.empty(count + self.places.size), np.zeros((count + self.places.size,) * 2)
         move[self.rest], move[self.places] = step, self.best() - self.share @ step
         whole[self.rest, :count], whole[self.places, :count] = factor, -self.share @ factor
-        whole[self.places, count:] = solve_triangular(self.root, np.eye(self.places.size), lower=True, trans="T")
+        whole[self.places, count:] = solve_triangular(self.root, np.eye(self.places.size), lower=True, turned=True)
         return move, whole
+
+
+def _solved(root: Array, right: Array) -> Array:
+    """``(L L')⁻¹`` times columns."""
+    return solve_triangular(root, solve_triangular(root, right, lower=True), lower=True, turned=True)
 
 
 class SiteSum(NamedTuple):
@@ -124,9 +135,10 @@ class SiteSum(NamedTuple):
         if change is not None:
             belief = DenseGaussian.from_factor(change[0] @ belief.mean, change[0] @ belief.factor)
         precision, _ = belief.natural()
-        base = np.diag(before.std**-2.0)
         centre = before.mean
-        if change is not None:
+        if change is None:
+            base = np.diag(before.std**-2.0)
+        else:
             forth, back = change
             base = (back.T * before.std**-2.0) @ back
             centre = forth @ centre
