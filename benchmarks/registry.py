@@ -59,6 +59,10 @@ BENCHMARKS = {
         "benchmarks.deep",
         "posteriors of networks: VIFA, SLANG, SWAG, L-RVGA beside mean field and laplace-torch; D up to 10 million",
     ),
+    "deep-table": (
+        "benchmarks.deep_table",
+        "networks as a newcomer meets them, each tried again: issue 18's table",
+    ),
     "deep-defaults": (
         "benchmarks.deep_defaults",
         "posteriors of networks with no option given: nine tasks, ten splits, beside Adam and five networks",
