@@ -1,7 +1,7 @@
 """Posteriors of networks with no option given: nine tasks, several splits, beside plain networks and five of them.
 
-Test NLL (targets standardised) of one network by Adam, of five, of VIFA, SWAG and one pass; the calibration error of
-classes, how well strangers are told apart by the uncertainty, and seconds of the processor, compilation included.
+Test NLL (targets standardised) of one network by Adam (rate 0.001, prior precision 1: a little weight decay), of five, of
+VIFA, SWAG, one pass, and five networks with our defaults; the calibration error of classes, how well strangers are told apart by the uncertainty, and seconds of the processor, compilation included.
 ``GAUSSFOLD_BENCH_SPLITS`` and ``GAUSSFOLD_BENCH_TASKS`` choose fewer splits and tasks.
 """
 
@@ -22,7 +22,7 @@ from benchmarks.report import Report
 from gaussfold import deep
 
 SPLITS = 10
-METHODS = ("Adam", "five networks", "VIFA", "SWAG", "one pass")
+METHODS = ("Adam", "five networks", "VIFA", "SWAG", "one pass", "five of ours")
 
 
 class Score(NamedTuple):
@@ -48,13 +48,17 @@ def _fits(task: Task, split: int) -> dict[str, Callable[[], Any]]:
         first = task.start(seed)
         return deep.with_noise(first) if task.classes == 0 else first
 
-    several = [deep.MAP(function, start(10 * split + k), seed=k) for k in range(5)]
+    several = [
+        deep.MAP(function, start(10 * split + k), prior_precision=1.0, learning_rate=1e-3, seed=k) for k in range(5)
+    ]
+    ours = [deep.MAP(function, start(10 * split + k), seed=k) for k in range(5)]
     return {
         "Adam": lambda: several[0].fit(task.train),
         "five networks": lambda: deep.Ensemble(several).fit(task.train),
         "VIFA": lambda: deep.VIFA(function, start(10 * split)).fit(task.train),
         "SWAG": lambda: deep.SWAG(function, start(10 * split)).fit(task.train),
         "one pass": lambda: deep.LRVGA(task.apply, _likelihood(task), task.start(10 * split)).fit(*task.train),
+        "five of ours": lambda: deep.Ensemble(ours).fit(task.train),
     }
 
 
@@ -104,7 +108,7 @@ def run(quick: bool = False) -> Report:
             print(f"{name} {split}: {line}", file=sys.stderr, flush=True)
         every[name] = found
         means = {method: float(np.mean([score.nll for score in each])) for method, each in found.items()}
-        ours = [means[method] for method in METHODS[2:]]
+        ours = [means[method] for method in METHODS[2:5]]
         report.rows.append(
             [name, *means.values(), min(ours) <= means["five networks"], all(each <= means["Adam"] for each in ours)]
         )

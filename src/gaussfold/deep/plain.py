@@ -80,8 +80,7 @@ class MAP(SGDIterates):
         prior_precision: Spread = "fan-in",
         **options: Unpack[PlainOptions],
     ) -> None:
-        usual: PlainOptions = {"temperature": 1.0}
-        super().__init__(log_likelihood, params, 0, prior_precision, burn_in=NEVER, **(usual | options))
+        super().__init__(log_likelihood, params, 0, prior_precision, burn_in=NEVER, **options)
 
     def collector(self, taken: int = 0, arrays: Arrays | None = None) -> Nothing:
         """One that looks at nothing."""
