@@ -1,8 +1,8 @@
 """Posteriors of networks with no option given: nine tasks, several splits, beside plain networks and five of them.
 
 Test NLL (targets standardised) of one network by Adam (rate 0.001, prior precision 1: a little weight decay), of five,
-of VIFA, SWAG, one pass, and of five networks with our defaults; the calibration error of classes, how well strangers are
-told apart by the uncertainty, and seconds of the processor, compilation included.
+of VIFA, SWAG, one pass, and of five networks with our defaults; the calibration error of classes, how well strangers
+are told apart by the uncertainty, and seconds of the processor, compilation included.
 ``GAUSSFOLD_BENCH_SPLITS`` and ``GAUSSFOLD_BENCH_TASKS`` choose fewer splits and tasks.
 """
 
