@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-ROWS = 8192
+ROWS = 32768
 """Rows of a batch as it is handed on."""
 _ROWS_PER_BYTE = 64
 _FILE_MAGIC = b"ARROW1"
@@ -29,13 +29,14 @@ _STREAM_END = b"\xff\xff\xff\xff\0\0\0\0"
 class TypedTable:
     """An open file: its schema, and its rows in valid batches of a few thousand."""
 
-    def __init__(self, source: Source, kind: str) -> None:
+    def __init__(self, source: Source, kind: str, *, coded: bool = False) -> None:
+        """``coded``: columns of text come as codes and distinct texts, as Parquet has most of them."""
         _need_pyarrow(source.name, kind)
         self._source, self._kind = source, kind
         self._place = "it"
         with self.trouble():
             self._stream = _file_of(source.path) if kind == "arrow" else None
-            self._file = _open(source, self._stream)
+            self._file = _open(source, self._stream, coded=coded)
             self.schema: pa.Schema = self._file.schema_arrow if kind == "parquet" else self._file.schema
             for field in self.schema:
                 str(field.name), str(field.type)  # texts that are no text are found here
@@ -115,14 +116,15 @@ def _file_of(name: str) -> pa.OSFile:
 
 
 def _open(
-    source: Source, file: pa.OSFile | None
+    source: Source, file: pa.OSFile | None, *, coded: bool
 ) -> pq.ParquetFile | pa.ipc.RecordBatchFileReader | pa.ipc.RecordBatchStreamReader:
     """Open a Parquet file by its name, or an Arrow file or stream that is open already."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     if file is None:
-        return pq.ParquetFile(source.path, memory_map=False, page_checksum_verification=True)
+        texts = _texts(pq.read_schema(source.path)) if coded else []
+        return pq.ParquetFile(source.path, memory_map=False, page_checksum_verification=True, read_dictionary=texts)
     if source.peek(len(_FILE_MAGIC)) == _FILE_MAGIC:
         return pa.ipc.open_file(file)
     file.seek(max(0, file.size() - len(_STREAM_END)))
@@ -131,6 +133,13 @@ def _open(
         raise EOFError(msg)
     file.seek(0)
     return pa.ipc.open_stream(file)
+
+
+def _texts(schema: pa.Schema) -> list[str]:
+    """Columns of text of a schema."""
+    import pyarrow as pa
+
+    return [str(field.name) for field in schema if pa.types.is_string(field.type)]
 
 
 def _refuse_nothing_repeated(batch: pa.RecordBatch) -> None:

@@ -16,7 +16,7 @@ from gaussfold.data.interactions import compile_interactions
 from gaussfold.data.messages import DataError
 from gaussfold.data.naming import Named, pair_name
 from gaussfold.data.reading import Column, Reading
-from gaussfold.data.strings import murmur_all, murmur_of
+from gaussfold.data.strings import murmur_all, murmur_of, murmur_texts
 from gaussfold.engine.text.csr_rows import LARGEST
 from gaussfold.engine.text.murmur import combine
 from gaussfold.engine.text.pairs import interact_table, merge_rows
@@ -51,6 +51,13 @@ def numbers(column: Column, values: np.ndarray, source: str, first_row: int = 0)
 def categories(column: Column, texts: Sequence[str], codes: np.ndarray) -> Feature:
     """Features of a categorical column: its distinct texts, and which one each row has (-1: none)."""
     hashes = murmur_all([*texts, ""], murmur_of(column.name))
+    return Feature(column, hashes[codes], np.ones(len(codes)))
+
+
+def coded(column: Column, texts: pa.StringArray, codes: np.ndarray) -> Feature:
+    """As :func:`categories`, of texts in an Arrow array (none of them missing), which stay there."""
+    seed = murmur_of(column.name)
+    hashes = np.append(murmur_texts(texts, seed), np.uint32(murmur_of("", seed)))
     return Feature(column, hashes[codes], np.ones(len(codes)))
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gaussfold.engine.text.byte_scan import PADDING
 from gaussfold.engine.text.murmur import murmur, murmur_each
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def murmur_of(text: str | bytes, seed: int = 0) -> int:
@@ -30,6 +34,18 @@ def murmur_all(texts: Sequence[str], seed: int) -> np.ndarray:
     offsets = np.zeros(len(encoded) + 1, np.int64)
     np.cumsum([len(raw) for raw in encoded], out=offsets[1:])
     return murmur_spans(np.frombuffer(bytearray(b"".join(encoded)) + bytearray(PADDING), np.uint8), offsets, seed)
+
+
+def murmur_texts(texts: pa.StringArray, seed: int) -> np.ndarray:
+    """Hash the texts of an Arrow array (of which none is missing), where they lie; uint32."""
+    _, offsets, raw = texts.buffers()
+    ends = np.frombuffer(offsets, np.int32)[texts.offset : texts.offset + len(texts) + 1].astype(np.int64)
+    first, last = (int(ends[0]), int(ends[-1])) if len(texts) else (0, 0)
+    padded = np.empty(last - first + PADDING, np.uint8)
+    if last > first:
+        padded[: last - first] = np.frombuffer(raw, np.uint8)[first:last]
+    padded[last - first :] = 0
+    return murmur_spans(padded, ends - first, seed) if len(texts) else np.empty(0, np.uint32)
 
 
 def murmur_spans(buffer: np.ndarray, offsets: np.ndarray, seed: int) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 from gaussfold.data import tables, tabular
 from gaussfold.data.arrow_files import TypedTable
 from gaussfold.data.chunks import Chunk
-from gaussfold.data.columns import Feature, assemble, categories, name_features, numbers
+from gaussfold.data.columns import Feature, assemble, coded, name_features, numbers
 from gaussfold.data.formats.base import Format
 from gaussfold.data.intake import Intake
 from gaussfold.data.messages import BadRecord, BadRecordError, DataError, explained_by
@@ -38,7 +38,7 @@ class _Place(NamedTuple):
 
 def _reader(kind: str) -> Callable[[Source, Intake], Iterator[Chunk]]:
     def read(source: Source, intake: Intake) -> Iterator[Chunk]:
-        return _read(TypedTable(source, kind), source.name, intake)
+        return _read(TypedTable(source, kind, coded=True), source.name, intake)
 
     return read
 
@@ -67,7 +67,8 @@ def _read(table: TypedTable, name: str, intake: Intake) -> Iterator[Chunk]:
 def _refuse_mistyped(batch: pa.RecordBatch, columns: Sequence[Column], reading: Reading, source: str) -> None:
     for column, values in zip(columns, batch.columns, strict=True):
         if column.kind == "label" and reading.positive is not None:
-            refuse_mistyped(_dictionary(values, column.name, source)[0], reading.positive, source)
+            texts = _dictionary(values.dictionary_decode() if _is_coded(values) else values, column.name, source)[0]
+            refuse_mistyped(texts.to_pylist(), reading.positive, source)
 
 
 def _columns(table: TypedTable, name: str, intake: Intake) -> tuple[Column, ...]:
@@ -165,12 +166,14 @@ def _single(
 def _feature(column: Column, values: pa.Array, source: str, row: int) -> Feature:
     if column.kind == "number":
         return numbers(column, _doubles(values, column.name, source), source, row)
-    return categories(column, *_dictionary(values, column.name, source))
+    return coded(column, *_dictionary(values, column.name, source))
 
 
 def _doubles(values: pa.Array, name: str, source: str, kind: str = "number") -> np.ndarray:
     import pyarrow as pa
 
+    if _is_coded(values):
+        values = values.dictionary_decode()
     try:
         return np.asarray(values.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
@@ -179,26 +182,35 @@ def _doubles(values: pa.Array, name: str, source: str, kind: str = "number") -> 
         raise DataError(msg) from error
 
 
-def _dictionary(values: pa.Array, name: str, source: str) -> tuple[list[str], np.ndarray]:
-    """Distinct texts and codes; missing is -1."""
+def _is_coded(values: pa.Array) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_dictionary(values.type))
+
+
+def _dictionary(values: pa.Array, name: str, source: str) -> tuple[pa.StringArray, np.ndarray]:
+    """Texts, none of them missing, and codes: which of them a row has, -1 for none."""
     import pyarrow as pa
 
     try:
-        if pa.types.is_dictionary(values.type):
-            values = values.cast(values.type.value_type)
-        values = values.cast(pa.string()).dictionary_encode()
-        texts = [str(text) for text in values.dictionary.to_pylist()]
-        codes = values.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
+        if not _is_coded(values):
+            values = values.cast(pa.string()).dictionary_encode()
+        texts = values.dictionary.cast(pa.string())
+        codes = np.asarray(values.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         msg = f"{source}: column {name!r} of type {values.type} does not hold text or numbers"
         raise DataError(msg) from error
-    return texts, np.asarray(codes, np.int64)
+    if texts.null_count:
+        missing = np.append(texts.is_null().to_numpy(zero_copy_only=False), False)
+        codes = np.where(missing[codes], -1, codes)
+        texts = texts.fill_null("")
+    return texts, codes
 
 
 def _labels(values: pa.Array, name: str, reading: Reading, source: str) -> np.ndarray:
     if reading.positive is not None:
         texts, codes = _dictionary(values, name, source)
-        hits = np.array([text == reading.positive for text in texts] + [False])
+        hits = np.array([text == reading.positive for text in texts.to_pylist()] + [False])
         return np.where(codes < 0, np.nan, hits[codes])
     label = _doubles(values, name, source, "label")
     return np.where(label == -1.0, 0.0, label) if reading.labels == "binary" else label
