@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import typer
@@ -9,6 +10,7 @@ import typer
 from gaussfold.cli import interrupts, options
 from gaussfold.cli.errors import HELP, no_traceback
 from gaussfold.cli.grouping import grouped
+from gaussfold.cli.quick import taken
 
 app = typer.Typer(
     name="gaussfold",
@@ -164,7 +166,19 @@ def _main(
     pass
 
 
+QUICK = {"train": train, "predict": predict}
+"""Commands that are begun so often that it matters how quickly."""
+
+
 def run() -> None:
     """Run the command that the arguments name; never returns."""
     with no_traceback():
-        app()
+        plain = taken(sys.argv[1:], QUICK)
+        if plain is None:
+            app()
+        else:
+            command, arguments = plain
+            try:
+                command(**arguments)
+            except typer.Exit as end:
+                sys.exit(end.exit_code)

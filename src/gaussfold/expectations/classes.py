@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.special import logsumexp
+import scipy
 
 from gaussfold.expectations.quasi_random import enough_nodes, normal_nodes
 from gaussfold.linalg.small import lower_roots
@@ -24,8 +24,8 @@ def class_log_probabilities(mean: Array, spread: Array) -> Array:
     """
     out = np.empty(mean.shape)
     for rows, log_p in _log_probabilities(mean, spread):
-        found = logsumexp(log_p, axis=2) - np.log(log_p.shape[2])
-        out[rows] = found - logsumexp(found, axis=1, keepdims=True)
+        found = scipy.special.logsumexp(log_p, axis=2) - np.log(log_p.shape[2])
+        out[rows] = found - scipy.special.logsumexp(found, axis=1, keepdims=True)
     return out
 
 

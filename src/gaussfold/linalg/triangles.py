@@ -8,8 +8,7 @@ of 15, and on busy cores, where a thread has to wait for its turn, instead of mi
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dtrtri
+import scipy  # its parts are loaded when something in them is first looked up
 
 from gaussfold.types import Array
 
@@ -24,7 +23,7 @@ def solve_triangular(matrix: Array, right: Array, *, lower: bool = False, turned
     """
     columns = right[:, None] if right.ndim == 1 else right
     flipped = bool(matrix.flags.c_contiguous)  # the transpose is as Fortran holds it: nothing is copied
-    found = dtrsm(
+    found = scipy.linalg.blas.dtrsm(
         1.0, matrix.T if flipped else matrix, columns, lower=lower is not flipped, trans_a=turned is not flipped
     )
     return _finite(found[:, 0] if right.ndim == 1 else found)
@@ -33,10 +32,10 @@ def solve_triangular(matrix: Array, right: Array, *, lower: bool = False, turned
 def inverse_of_lower(lower: Array) -> Array:
     """``L⁻¹`` of a lower triangular L with zeros above; raises as :func:`solve_triangular` does."""
     if lower.flags.c_contiguous:
-        upper, info = dtrtri(lower.T, lower=0)
+        upper, info = scipy.linalg.lapack.dtrtri(lower.T, lower=0)
         found = upper.T
     else:
-        found, info = dtrtri(lower, lower=1)
+        found, info = scipy.linalg.lapack.dtrtri(lower, lower=1)
     return _finite(found, singular=info > 0)
 
 

@@ -15,7 +15,7 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.special import log_ndtr
+import scipy
 
 from gaussfold.engine.arrays.expectations_logit import tilted_where_common
 from gaussfold.engine.arrays.over_arrays import Column, RowFunctions, row_functions, where_it_fits
@@ -163,7 +163,9 @@ def _fits(y: Column, m: Column, v: Column) -> Column:
 def log_predictive(y: Column, m: Column, v: Column) -> Column:
     """``log Φ(±m/√(1+v))``."""
     a = m / np.sqrt(1.0 + v)
-    log_p = np.where(y > 0.0, y * log_ndtr(a), 0.0) + np.where(y < 1.0, (1.0 - y) * log_ndtr(-a), 0.0)
+    log_p = np.where(y > 0.0, y * scipy.special.log_ndtr(a), 0.0) + np.where(
+        y < 1.0, (1.0 - y) * scipy.special.log_ndtr(-a), 0.0
+    )
     return np.where(np.isnan(y), np.nan, log_p)
 
 
@@ -171,6 +173,6 @@ def tilted_probit_rows(y: Column, m: Column, v: Column) -> tuple[Column, Column,
     """Log Φ(a), a = ±m/√(1+v), with slope ρ = φ/Φ and curvature -ρ(ρ + a) in a."""
     sign, scale = 2.0 * y - 1.0, np.sqrt(1.0 + v)
     a = sign * m / scale
-    value = log_ndtr(a)
+    value = scipy.special.log_ndtr(a)
     rho = np.exp(-0.5 * a * a - value) / math.sqrt(2.0 * math.pi)
     return value, sign * rho / scale, -rho * (rho + a) / (1.0 + v)
