@@ -95,3 +95,17 @@ def test_one_pass_comes_closer_to_the_optimum(kind, monkeypatch):
     monkeypatch.setattr(learning.Learner, "_look_at_early_rows", lambda *_: None)
     without = kind().partial_fit(data, y).posterior_
     assert with_them.kl(best) < 0.7 * without.kl(best)
+
+
+def test_few_rows_that_say_little_have_a_narrow_prior_at_any_chunking():
+    """Labels that hardly follow the features, 70 features, 200 rows: next to nothing is claimed of fresh rows."""
+    rng = np.random.default_rng(61)
+    X = rng.normal(size=(1200, 70)) * np.geomspace(0.01, 100.0, 70)
+    y = (rng.random(1200) < 1.0 / (1.0 + np.exp(-0.4 * X[:, 0] / 0.01))).astype(int)
+    whole = gf.StreamingClassifier().partial_fit(X[:200], y[:200], classes=[0, 1])
+    parts = gf.StreamingClassifier()
+    for start, stop in ((0, 7), (7, 126), (126, 128), (128, 131), (131, 200)):
+        parts.partial_fit(X[start:stop], y[start:stop], classes=[0, 1])
+    np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-9, atol=1e-12)
+    chance = whole.predict_proba(X[200:])[np.arange(1000), y[200:]]
+    assert -np.log(chance).mean() < 0.72  # by evidence alone: 0.82

@@ -229,13 +229,13 @@ class Learner(Readout):
         ways, coordinates = self._adaptive()
         if self._early is None or not self._early.pieces or not ways.due(count):
             return
-        kept, sites = self._early.whole(), []
+        kept, sites = self._early.whole(), list[FoldResult]()
         design = coordinates.design(kept.X, intercept=ways.intercept)
         for k, belief in enumerate(beliefs):
             visits = Visits(self._likelihood, design, kept.targets[k], self._options(kept.weight))
-            sites.append(visits.once(belief, kept.sites(k)))
-        enough = count >= early.room(ways.mean.size)
-        self._early = None if enough else Early().add(kept.X, kept.weight, kept.targets, sites)
+            now = WidthSearch(visits, design, ways).again(Standing(belief, kept.sites(k), coordinates))
+            beliefs[k], self._coordinates, sites = now.belief, now.coordinates, [*sites, now.sites]
+        self._early = None if count >= early.room(ways.mean.size) else Early().add(*kept[:3], sites)
 
     def _remember(self, piece: Call, *, looked: bool) -> None:
         """Moments of rows just learned, the first one's features apart if they have been looked at before."""
