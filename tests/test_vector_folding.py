@@ -357,3 +357,10 @@ def test_bad_input(call, words):
         call(belief)
     np.testing.assert_array_equal(belief.mean, np.zeros(4))
     np.testing.assert_array_equal(belief.cov, 0.7**2 * np.eye(4))
+
+
+def test_one_matrix_for_all_rows_is_refused_with_both_forms():
+    belief = gf.DenseGaussian.isotropic(4)
+    with pytest.raises(ValueError, match=r"shape \(2, 4\).*\(n, 2, 4\), or rows of m features.* 2 blocks of m weights"):
+        gf.fold(belief, VectorGaussian(np.eye(2)), np.ones((2, 4)), np.zeros((2, 2)))
+    np.testing.assert_array_equal(belief.cov, np.eye(4))

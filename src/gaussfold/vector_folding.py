@@ -93,10 +93,11 @@ def check_vectors(
     """Check rows, labels and weights against a likelihood of several latents and a belief's dimension."""
     latents = likelihood.latents
     if isinstance(X, Rows | Block) or is_sparse(X) or np.ndim(X) == 2:
-        if dim % latents:
+        if dim % latents or (np.ndim(X) == 2 and np.shape(X)[1] != dim // latents):
             msg = (
                 f"X: rows of shape {np.shape(X)} for {likelihood} of {latents} latents and a belief over {dim} "
-                f"parameters; give a matrix per row, (n, {latents}, {dim}), or {latents} blocks of weights"
+                f"parameters; give a matrix per row, (n, {latents}, {dim}), or rows of m features, (n, m), for a "
+                f"belief over {latents} blocks of m weights"
             )
             raise ValueError(msg)
         rows = as_rows(X, dim // latents)

@@ -264,3 +264,19 @@ def test_parameters_that_change_between_calls_are_taken(method):
     model.set_params(warm_up=4).partial_fit(rows[20:])
     again = gf.StreamingFactorAnalysis(2, method=method, block_size=4, warm_up=4, random_state=0).partial_fit(rows)
     np.testing.assert_allclose(model.components_, again.components_, rtol=1e-9, atol=1e-12)
+
+
+def test_a_row_that_waits_copies_neither_the_model_nor_its_neighbours():
+    rng = np.random.default_rng(8)
+    rows = rng.standard_normal((140, 5000))
+    model = gf.StreamingFactorAnalysis(10, block_size=32).partial_fit(rows[:100])  # 4 of them wait
+    for row in rows[100:120]:
+        model.partial_fit(row[None])
+    tracemalloc.start()
+    for row in rows[120:127]:
+        model.partial_fit(row[None])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 5000 * (7 + 5)  # seven rows of numbers and room to check one; the factors are ten
+    whole = gf.StreamingFactorAnalysis(10, block_size=32).partial_fit(rows[:127])
+    np.testing.assert_array_equal(model.components_, whole.components_)

@@ -265,7 +265,10 @@ class StreamingFactorAnalysis(FactorParameters, ClassNamePrefixFeaturesOutMixin,
         try:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # looked for below
                 stream.learn(rows)
-            lost = not (np.isfinite(stream.F).all() and np.isfinite(stream.psi).all() and (stream.psi > 0.0).all())
+            as_it_was = self._stream is not None and stream.F is self._stream.F  # rows only wait: nothing to look at
+            lost = not as_it_was and not (
+                np.isfinite(stream.F).all() and np.isfinite(stream.psi).all() and (stream.psi > 0.0).all()
+            )
         except ValueError as problem:  # LinAlgError is one; ours name the argument
             if str(problem).startswith("X:"):
                 raise

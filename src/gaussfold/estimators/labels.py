@@ -64,7 +64,7 @@ def find_classes(labels: Labels, classes: ArrayLike | None) -> np.ndarray:
             msg = f"classes must not contain missing values, got {classes!r}"
             raise ValueError(msg)
         if len(unique := np.unique(found.values)) < 2:
-            msg = f"classes={classes!r} is one class; a classifier needs at least two"
+            msg = f"classes={classes!r} is one class; a classifier needs at least two, so name all that may come"
             raise ValueError(msg)
         return unique
     if len(labels.values) == 0:

@@ -57,19 +57,29 @@ class RecursiveFactors(FactorStream):
             self.psi = start_psi.copy()
         self.G = gram(self.F, self.psi)
         self.due = np.zeros(2)
-        self.waiting: Array | None = None
+        self._waits: tuple[Array, ...] = ()
         self.shared = False
         """Whether another stream holds the same factors."""
 
     def learn(self, X: Array) -> None:
         """Learn from rows, in order; a block that is not full waits."""
-        rows = X if self.waiting is None else np.vstack([self.waiting, X])
-        if not self.started and len(rows) < max(self.warm_up, 1):
-            self.waiting = rows.copy()
+        due = self.block_size if self.started else max(self.warm_up, 1)
+        if sum(map(len, self._waits)) + len(X) < due:
+            self._waits = (*self._waits, X.copy())
             return
+        rows = np.vstack([*self._waits, X]) if self._waits else X
         full = len(rows) - len(rows) % self.block_size
         self.take(rows[:full], rows[: max(self.warm_up, 1)])
         self.waiting = rows[full:].copy() if full < len(rows) else None
+
+    @property
+    def waiting(self) -> Array | None:
+        """Rows that wait; they are kept as they came, so that one more row costs no copy of the others."""
+        return np.vstack(self._waits) if self._waits else None
+
+    @waiting.setter
+    def waiting(self, rows: Array | None) -> None:
+        self._waits = () if rows is None else (rows,)
 
     def take(self, rows: Array, first: Array | None = None) -> None:
         """Learn rows block by block, the last one full or not; ``first`` (or they) set the scale if none is known."""
@@ -119,7 +129,7 @@ class RecursiveFactors(FactorStream):
 
     def settled(self) -> FactorStream:
         """A copy that has learned the rows that wait, too."""
-        if self.waiting is None:
+        if not self._waits:
             return self
         twin = RecursiveFactors(
             *self.F.shape, projection=self.projection, inner_loops=self.inner_loops, block_size=self.block_size,
