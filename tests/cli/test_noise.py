@@ -129,3 +129,12 @@ def test_other_units_leave_predictions_as_they_are():
     belief.change_units(0.3, shift=1.7, constant=3)
     after = belief.marginals(X)
     np.testing.assert_allclose(after.mean, before.mean / 0.3 + 1.7, rtol=1e-6)
+
+
+def test_workers_do_not_learn_noise(cli, numbers, tmp_path):
+    model = tmp_path / "m"
+    code, _, err = cli(
+        "train", numbers, "--likelihood", "gaussian", "--noise-std", "learn", "--workers", 1, "-f", model, "--quiet"
+    )
+    assert (code, "in the order of rows" in err) == (2, True)
+    assert not model.exists()

@@ -142,6 +142,10 @@ def _check_model(model: StreamModel) -> None:
             "leave out --workers",
         ),
         (
+            setting.learns_noise,
+            "--noise-std learn: noise is learned in the order of rows, which workers do not keep; give a number",
+        ),
+        (
             setting.stacked or setting.scale != FOR_WORKERS["scale"],
             "--scale auto, or a model begun without --workers: stacks and scales are learned in the order of rows, "
             "which workers do not keep; leave out one of the two",
