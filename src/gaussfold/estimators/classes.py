@@ -34,7 +34,7 @@ MOST_JOINT = 4000
 """Weights from which on a covariance between all of them is refused: 128 MB, and seconds a row."""
 MOST_NUMBERS = 1 << 28
 """Numbers that the covariances of all classes may have: 2 GB."""
-LOOSE = 1e-4
+LOOSE = 1e-3
 """Standard deviations by which a settled posterior may still move without a warning."""
 ENOUGH = 4.0
 """Weights for each row up to which sites say how wide the prior should be."""
