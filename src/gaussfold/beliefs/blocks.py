@@ -45,7 +45,7 @@ class BlockGaussian:
     >>> X = np.array([[1.0, 0.2], [-1.0, 0.5], [0.1, -2.0], [1.2, 0.0]])
     >>> result = gf.fold(belief, gf.likelihoods.Softmax(3), X, [0, 1, 2, 0])
     >>> print(result.log_predictive.round(2))
-    [-1.1  -0.95 -0.89 -0.62]
+    [-1.09 -0.95 -0.91 -0.61]
     """
 
     def __init__(self, blocks: Sequence[Part]) -> None:
