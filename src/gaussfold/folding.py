@@ -71,7 +71,7 @@ def several_latents(
 
     One latent goes this way too where only sites on R^D are defined: rule pl2, a curvature other than the exact one.
     """
-    vector = isinstance(likelihood, VectorLikelihood)
+    vector = _is_vector(type(likelihood))
     if not vector and rule in _SCALAR and curvature is None and cubature is None:
         return None
     chosen = resolve_local(rule)
@@ -175,7 +175,7 @@ def fold(
     row = X.array if isinstance(X, Block) else X
     program = recipe.program
     if program is not None and sample_weight is None and dynamics is None and _is_row(row, y, belief.dim):
-        quick = belief.absorb_row(np.ascontiguousarray(row), float(y[0]), program)
+        quick = _absorbed_row(belief, row, y, program)
         if quick is not None:
             return quick
     data = check(recipe.likelihood, X, y, belief.dim, sample_weight)
@@ -202,8 +202,8 @@ def check_likelihood(likelihood: object) -> None:
 
 def check_belief(belief: object, likelihood: object = None) -> None:
     """Refuse what data cannot be folded into."""
-    if not _takes_data(belief):
-        if _takes_data(likelihood):
+    if not _is_foldable(type(belief)):  # type: ignore[arg-type]  # mypy takes a type's hash for its instances'
+        if isinstance(likelihood, Foldable):
             msg = (
                 f"belief, likelihood: a {type(belief).__name__} and a {type(likelihood).__name__}, which stand in each "
                 "other's place; call fold(belief, likelihood, X, y)"
@@ -216,14 +216,16 @@ def check_belief(belief: object, likelihood: object = None) -> None:
         raise ValueError(msg)
 
 
-def _takes_data(belief: object) -> bool:
-    return _is_foldable(type(belief))  # type: ignore[arg-type]  # mypy takes a type's hash for its instances'
-
-
 @lru_cache
 def _is_foldable(kind: type) -> bool:
     """Cached: going through a protocol's methods takes as long as a row."""
     return issubclass(kind, Foldable)
+
+
+@lru_cache
+def _is_vector(kind: type) -> bool:
+    """Cached, too: asking an abstract class takes longer than looking it up."""
+    return issubclass(kind, VectorLikelihood)
 
 
 def _is_row(X: ArrayLike, y: ArrayLike, dim: int) -> bool:
@@ -231,12 +233,17 @@ def _is_row(X: ArrayLike, y: ArrayLike, dim: int) -> bool:
     return (
         type(X) is np.ndarray
         and type(y) is np.ndarray
-        and X.dtype == _DOUBLE
+        and X.dtype is _DOUBLE  # any other that is equal to it takes the longer way
         and X.shape == (1, dim)
         and y.shape == (1,)
         and y.dtype.kind in "fiub"
-        and not abs(float(y[0])) > LARGEST
     )
+
+
+def _absorbed_row(belief: Belief, row: np.ndarray, y: np.ndarray, program: Program) -> FoldResult | None:
+    """The quick way; None where a row has to go the longer one, which says what is wrong with it."""
+    label = float(y[0])
+    return None if abs(label) > LARGEST else belief.absorb_row(np.ascontiguousarray(row), label, program)
 
 
 def _fold_in_python(belief: Belief, recipe: Recipe, data: Observations, dynamics: Dynamics | None) -> FoldResult:
