@@ -7,7 +7,7 @@ other needs. Code that calls SciPy's routines in a loop takes its products from 
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.blas import dgemm
+from scipy.linalg.blas import dgemm, dgemv
 
 from gaussfold.types import Array
 
@@ -17,6 +17,12 @@ def product(a: Array, b: Array) -> Array:
     left, turn_left = _as_fortran(b)
     right, turn_right = _as_fortran(a)
     return np.asarray(dgemm(1.0, left, right, trans_a=turn_left, trans_b=turn_right).T)
+
+
+def applied(a: Array, vector: Array) -> Array:
+    """``a @ vector``, likewise."""
+    left, turn = _as_fortran(a)
+    return np.asarray(dgemv(1.0, left, vector, trans=1 - turn))
 
 
 def _as_fortran(matrix: Array) -> tuple[Array, int]:

@@ -58,7 +58,8 @@ class Blocks(NamedTuple):
     def left_out(self, rows: ClassRows, seen: Seen) -> float:
         """The leave-one-out score."""
         middle, variance = self._latents(rows)
-        left = variance / np.maximum(1.0 - variance * rows.once[:, None] * seen.curvature, LEAST_LEFT)
+        # the curvatures that are in the precisions: before the last step those of `seen` are others
+        left = variance / np.maximum(1.0 - variance * rows.once[:, None] * self.curvature, LEAST_LEFT)
         before, std, score = middle - left * rows.once[:, None] * seen.gradient, np.sqrt(left), 0.0
         for part in rows.pieces():
             score += rows.log_predictive(before[part, :, None] + std[part, :, None] * rows.nodes, part)

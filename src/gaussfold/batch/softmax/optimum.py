@@ -13,7 +13,7 @@ from gaussfold.batch.softmax.rows import ClassRows, Seen
 from gaussfold.types import Array
 
 Posterior = TypeVar("Posterior", Blocks, Joint)
-MOST_STEPS, FEW_STEPS = 80, 30
+MOST_STEPS, FEW_STEPS = 120, 30
 """To the end, and while widths are compared."""
 SEARCHED, SEARCHED_CLASSES = 1000, 20_000
 """Rows among which widths are compared: so many at least, and with so many latents in all; others only learn."""
@@ -27,6 +27,8 @@ NEAR = 0.3
 """Standard deviations that are near by."""
 ROUGH = 1e-2
 """The same while widths are compared."""
+QUICKER = 1.3
+"""Times as far the next step may go, after one that did well."""
 SHORTEST = 1e-3
 """Part of a step below which none is cut shorter."""
 LEAST, MOST = -10, 3
@@ -39,10 +41,11 @@ def optimum(
     """The optimum of F, what it says of the rows, and how far it still was from there.
 
     Mean and precision may swing about each other, or creep: the next point is that mixture of the last few steps' ends
-    whose steps all but cancel (Anderson's acceleration). If F falls there, half of a plain step, or less, is gone.
+    whose steps all but cancel (Anderson's acceleration). If F falls there, half of a plain step, or less, is gone, and
+    the mixtures after it go no farther than that, until some have done well.
     """
     now = type(start).of(rows, start.mean, start.curvature)
-    seen, move, past, units = now.seen(rows), math.inf, Past(), now.units(rows)
+    seen, move, past, units, pace = now.seen(rows), math.inf, Past(), now.units(rows), 1.0
     for count in range(most):
         there, step = now.after(rows, seen)
         move = float(np.abs(step).max())
@@ -52,8 +55,8 @@ def optimum(
             units = now.units(rows)
         least = seen.value - (SLACK if move < NEAR else 0.0) * (1.0 + abs(seen.value))
         past.add(now.mean, now.curvature, there.mean, there.curvature)
-        part, found = _tried(now, past.mixed(*units), rows)
-        share = 1.0
+        part, found = _tried(now, past.mixed(*units, pace), rows)
+        share = min(1.0, QUICKER * pace)
         while found is None or not found.value >= least:
             past = Past()
             share *= 0.5
@@ -61,7 +64,7 @@ def optimum(
             part, found = _tried(now, (halfway, now.curvature + share * (there.curvature - now.curvature)), rows)
             if share < SHORTEST and found is not None:
                 break
-        now, seen = part, found
+        now, seen, pace = part, found, share
     return now, seen, move
 
 
@@ -84,8 +87,11 @@ class Past:
         """One more."""
         self._kept = [*self._kept[1 - MEMORY :], (mean, curvature, next_mean, next_curvature)]
 
-    def mixed(self, mean_unit: Array, curvature_unit: Array) -> tuple[Array, Array]:
-        """Mean and curvature where, as far as steps are linear, the next step is shortest in these units."""
+    def mixed(self, mean_unit: Array, curvature_unit: Array, pace: float) -> tuple[Array, Array]:
+        """Mean and curvature where, as far as steps are linear, the next step is shortest in these units.
+
+        ``pace`` is the part of each step that is gone.
+        """
         steps = np.stack([
             np.concatenate([((there - mean) / mean_unit).ravel(), ((bent - curvature) / curvature_unit).ravel()])
             for mean, curvature, there, bent in self._kept
@@ -93,7 +99,10 @@ class Past:
         away = steps[:-1] - steps[-1]
         share = np.linalg.lstsq(away.T, -steps[-1], rcond=1e-8)[0]
         shares = np.append(share, 1.0 - share.sum())
-        means, bends = zip(*((there, bent) for _, _, there, bent in self._kept), strict=True)
+        means, bends = zip(
+            *((mean + pace * (there - mean), bend + pace * (bent - bend)) for mean, bend, there, bent in self._kept),
+            strict=True,
+        )
         mixed = [sum(part * each for part, each in zip(shares, many, strict=True)) for many in (means, bends)]
         return np.asarray(mixed[0]), np.asarray(mixed[1])
 

@@ -26,7 +26,7 @@ from scipy.linalg.lapack import dpocon, dpotrf, dtrtri
 from gaussfold.beliefs.visits import Visits
 from gaussfold.checks import whole
 from gaussfold.engine.dense.drifting import absorb_rows_forgetting, absorb_rows_walking
-from gaussfold.linalg.products import product
+from gaussfold.linalg.products import applied, product
 from gaussfold.linalg.roots import lower_root, root_from_precision
 from gaussfold.rows import dense_rows
 from gaussfold.types import Array
@@ -121,11 +121,11 @@ def _subtract_block(mean: Array, cov: Array, visits: Visits) -> bool:
         return False
     size = visits.size
     delta, falls = np.zeros(size), np.zeros((size, size))
-    visits.run(np.eye(size), delta, np.ascontiguousarray(root), rows @ mean, falls)
+    visits.run(np.eye(size), delta, np.ascontiguousarray(root), applied(rows, mean), falls)
     if not np.isfinite(falls).all():
         return False
     inverse, _ = dtrtri(root, lower=1)
-    mean += reach @ (inverse.T @ delta)
+    mean += applied(reach, applied(inverse.T, delta))
     fall = product(product(falls, inverse), reach.T)  # B×d: what P loses, as rows
     dsyrk(-1.0, fall.T, beta=1.0, c=cov, overwrite_c=1)
     return True
@@ -150,14 +150,14 @@ def _absorb_block(mean: Array, factor: Array, visits: Visits) -> None:
         seen = np.ascontiguousarray(basis.T)
     size = triangle.shape[1]
     small, delta = np.eye(size), np.zeros(size)
-    visits.run(small, delta, triangle, rows @ mean)
+    visits.run(small, delta, triangle, applied(rows, mean))
     change = np.eye(size) - small
     if squared:  # Q = A R⁻¹ stays implicit: fold the two inverses into the B×B middle
         inverse, _ = dtrtri(gram_root, lower=1)
         change = product(product(inverse.T, change), inverse)
-        delta = inverse.T @ delta
+        delta = applied(inverse.T, delta)
     reach = product(seen, factor.T)  # (F A)' or (F Q)', B×d
-    mean += delta @ reach
+    mean += applied(reach.T, delta)
     # F' -= A (change' reach): in place, through the transpose, which is what Fortran calls F
     dgemm(-1.0, seen.T, product(change.T, reach).T, beta=1.0, c=factor.T, overwrite_c=1, trans_b=1)
 
@@ -167,7 +167,7 @@ def _largest_variance(factor: Array) -> float:
     direction = np.asarray(np.random.default_rng(0).standard_normal(factor.shape[0]))
     size = 0.0
     for _ in range(10):
-        direction = factor @ (direction @ factor)
+        direction = applied(factor, applied(factor.T, direction))
         size = float(np.linalg.norm(direction))
         direction = direction / size
     return size
