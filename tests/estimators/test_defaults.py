@@ -3,9 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.datasets import load_diabetes, load_iris, load_wine
+from sklearn.datasets import load_diabetes, load_digits, load_iris, load_wine
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.preprocessing import StandardScaler
 
 import gaussfold as gf
+from gaussfold.estimators.scaling import Reference, Spread
 
 RNG = np.random.default_rng(8)
 X = RNG.standard_normal((120, 3))
@@ -115,3 +119,32 @@ def test_refusals():
         gf.StreamingClassifier().fit(X, y, refine="often")
     with pytest.warns(UserWarning, match="60 different numbers"):
         gf.StreamingClassifier(covariance="diagonal").fit(RNG.standard_normal((120, 2)), np.arange(120) % 60)
+
+
+def test_a_rare_entry_is_as_long_as_a_common_one():
+    """Of zeros and ones the unit is the same at any rate below a half, however rows are cut or weighted."""
+    rng = np.random.default_rng(3)
+    rates, weight = np.array([0.01, 0.1, 0.4, 0.9]), rng.uniform(0.5, 2.5, 4000)
+    rows = 7.0 * (rng.random((4000, 4)) < rates)
+    whole = Spread.nothing(4).add(rows, weight)
+    parts = Spread.nothing(4).add(rows[:1], weight[:1]).add(rows[1:900], weight[1:900]).add(rows[900:], weight[900:])
+    share = weight @ (rows != 0.0) / weight.sum()
+    expected = 7.0 * np.sqrt(share * (1.0 - share) / np.minimum(1.0, 2.0 * share))
+    for spread in (whole, parts, Spread.from_state(whole.state(), 4)):
+        np.testing.assert_allclose(Reference.of(spread, centred=True).scale, expected, rtol=1e-12)
+    np.testing.assert_allclose(expected[:2], 7.0 * np.sqrt((1.0 - share[:2]) / 2.0), rtol=1e-12)
+    without = {name: array for name, array in whole.state().items() if name != "active"}  # a file of before
+    np.testing.assert_allclose(
+        Reference.of(Spread.from_state(without, 4), centred=True).scale, 7.0 * np.sqrt(share * (1.0 - share)), rtol=1e-12
+    )
+
+
+def test_digits_are_predicted_as_well_as_by_a_peer():
+    """Pixels that are white in most rows: without a unit of their own the loss was above the peer's."""
+    X, y = load_digits(return_X_y=True)
+    order = np.random.default_rng(77).permutation(len(y))
+    (X, new), (y, truth) = (np.split(part[order[:900]], [600]) for part in (X, y))
+    scaler = StandardScaler().fit(X)
+    peer = LogisticRegression(max_iter=2000).fit(scaler.transform(X), y).predict_proba(scaler.transform(new))
+    ours = gf.StreamingClassifier().fit(X, y).predict_proba(new)
+    assert log_loss(truth, ours) < 1.02 * log_loss(truth, peer)
