@@ -135,7 +135,9 @@ def test_a_rare_entry_is_as_long_as_a_common_one():
     np.testing.assert_allclose(expected[:2], 7.0 * np.sqrt((1.0 - share[:2]) / 2.0), rtol=1e-12)
     without = {name: array for name, array in whole.state().items() if name != "active"}  # a file of before
     np.testing.assert_allclose(
-        Reference.of(Spread.from_state(without, 4), centred=True).scale, 7.0 * np.sqrt(share * (1.0 - share)), rtol=1e-12
+        Reference.of(Spread.from_state(without, 4), centred=True).scale,
+        7.0 * np.sqrt(share * (1.0 - share)),
+        rtol=1e-12,
     )
 
 

@@ -81,9 +81,9 @@ class StreamingParameters:
         means and standard deviations are learned beside the weights (`fit`: from all rows; `partial_fit`: from the
         rows so far, looked at again before row 1, 2, 4, 8, ... and before a row far outside), and the prior is
         exchanged for one in the new units, exactly; so are ``drift_std`` and, for a regressor, ``noise_guess``, which
-        is in units of the labels' spread. A column that is zero in more than half of the rows is measured by the others,
-        so that a rare entry is no longer than a common one. ``coef_``, ``posterior_`` and all predictions are in the
-        user's units. False: features as they come.
+        is in units of the labels' spread. A column that is zero in more than half of the rows is measured by the
+        others, so that a rare entry is no longer than a common one. ``coef_``, ``posterior_`` and all predictions are
+        in the user's units. False: features as they come.
 
     Attributes
     ----------

@@ -4,9 +4,11 @@ A prior of one width for all weights is only fair if the features are of one siz
 *standardised* weights: with a reference ``(centre c, scale s)`` row x is seen as ``z = (x - c)/s``, its latent is ``f
 = z'w + b``, and in the user's units ``coef = w/s``, ``intercept = b - (c/s)'w``. The reference comes from the moments
 of the rows learned so far and is looked at again at fixed row counts, and before a row that lies far outside of what
-was known. A column that is zero in most rows is measured by the others: a standard deviation would make a rare entry
-many units long, and a prior of width 1 would let it say as many times more than a common one. A new reference is a change of coordinates, ``w_new = w s_new/s`` and ``b_new = b + ((c_new - c)/s)'w``:
+was known. A new reference is a change of coordinates, ``w_new = w s_new/s`` and ``b_new = b + ((c_new - c)/s)'w``:
 exact for a full covariance, so nothing that was learned is lost or counted twice.
+
+A column that is zero in most rows is measured by the others: its standard deviation would make a rare entry many units
+long, and a prior of width 1 would let it say as many times more than a common one.
 
 Everything depends on the sequence of learned rows alone, not on how it was cut into calls.
 """
@@ -87,7 +89,7 @@ class Spread:
 
     @property
     def rarity(self) -> Array:
-        """Root of the share of rows in which a column is not zero, 1 from `RARE` on: of 0 and 1 the same at any rate."""
+        """Root of the share of rows in which a column is not zero, in units of `RARE`; 1 from there on."""
         if not self.weight > 0.0:
             return np.ones(self.mean.size)
         share = self.active / (RARE * self.weight)
