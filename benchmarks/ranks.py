@@ -10,11 +10,13 @@ numbers.
 Where the way to learn is drift the weights really take such steps, so that the model is right. With forgetting they
 stand still: it then knows less than it could, and being too wide is right.
 ``python -m benchmarks calibration`` prints coverage at 50, 90 and 99 % and draws ``calibration.png``; ``--quick`` some.
+Ranks of each cell are kept in a folder named by the sources that made them, so that a run which was stopped goes on.
 """
 
 from __future__ import annotations
 
 import inspect
+import subprocess
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -224,6 +226,23 @@ def draw(path: Path, results: dict[Cell, np.ndarray]) -> None:
     figure.savefig(path, dpi=110)
 
 
+def _kept(cell: Cell, count: int, folder: Path) -> np.ndarray:
+    """Ranks of a cell, by these very sources; of sources that are not committed they are made anew."""
+    tree, dirty = (
+        subprocess.run(command.split(), check=False, capture_output=True, text=True).stdout.strip()
+        for command in ("git rev-parse HEAD:src", "git status --porcelain src")
+    )
+    name = "-".join(str(part).replace(" ", "_") for part in (*cell, count))
+    path = folder / f"calibration-{tree[:12]}" / f"{name}.npy"
+    if tree and not dirty and path.exists():
+        return np.asarray(np.load(path))
+    found = np.array([ranks(cell, seed) for seed in range(count)])
+    if tree and not dirty:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.save(path, found)
+    return found
+
+
 def run(quick: bool = False, picture: Path = Path("output/benchmarks/calibration.png"), count: int = 0) -> Report:
     """All cells, their coverage, those that are outside of the bands, and the picture."""
     count = count or (40 if quick else 200)
@@ -238,7 +257,7 @@ def run(quick: bool = False, picture: Path = Path("output/benchmarks/calibration
             *(f"{q} {level:.0%}" for q in QUANTITIES for level in LEVELS),
         ],
     )
-    results = {cell: np.array([ranks(cell, seed) for seed in range(count)]) for cell in cells(quick)}
+    results = {cell: _kept(cell, count, picture.parent) for cell in cells(quick)}
     low, high = band(count, 0.9, 0.01)
     outside: dict[str, list[str]] = {name: [] for name in QUANTITIES}
     for cell, found in results.items():
