@@ -47,6 +47,19 @@ def test_time_zones_are_moments():
         process().fit(mixed, Y[:2])
 
 
+def test_mixtures_are_refused():
+    utc = pd.DatetimeIndex(DAYS).tz_localize("UTC")
+    gp = process().fit(utc, Y)
+    before = gp.predict(utc)
+    with pytest.raises(ValueError, match="X mixes time zones; convert them to one first"):
+        gp.fit(np.array([utc[0], utc[1].tz_convert("Asia/Tokyo")], dtype=object), Y[:2])
+    with pytest.raises(ValueError, match="X mixes dates and what is none: entry 1 is None"):
+        gp.predict(np.array([utc[0], None], dtype=object))
+    with pytest.raises(ValueError, match="X holds text, and the model was fitted on dates"):
+        gp.predict(["2024-03-01", "2024-03-02"])
+    np.testing.assert_array_equal(gp.predict(utc), before)
+
+
 def test_what_is_refused_leaves_the_model_as_it_was():
     gp = process().fit(DAYS, Y)
     before = gp.predict(DAYS)

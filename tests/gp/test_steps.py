@@ -32,6 +32,23 @@ KERNELS = {
 }
 
 
+def test_a_place_that_the_step_length_decides_is_no_fixed_point():
+    """Outliers ask for negative sites, which a retraction cannot give: it ends somewhere else for every damping."""
+    rng = np.random.default_rng(2)
+    x = np.sort(rng.uniform(0.0, 5.0, 30))
+    y = np.sin(x) + 0.2 * rng.standard_t(2.0, 30)
+    y[[4, 20]] += 2.0
+    ended = []
+    for damping in (1.0, 0.3):
+        model = GaussianProcess(
+            Matern32(0.5, 1.0), lk.StudentT(3.0, 0.2), "vi", "riemannian", damping=damping, max_iter=1500
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotConvergedWarning)
+            ended.append(model.fit(x, y).energy())
+    assert abs(ended[0] - ended[1]) < 2e-3
+
+
 @pytest.mark.parametrize("name", KERNELS)
 def test_negative_sites_on_a_chain_are_those_of_the_dense_prior(name, monkeypatch):
     monkeypatch.setattr(chain, "INFLATED", 0.0)  # in two passes whatever the filter says

@@ -103,6 +103,24 @@ CASES = {
         lambda: gp("sparse", batch_size=3, curvature="quasi-newton").fit(X, Y),
         "curvature='quasi-newton' remembers every site",
     ),
+    "label-complex": (lambda: gp().fit(X, Y * 1j), r"Y is not numeric \(complex numbers\)"),
+    "label-huge": (
+        lambda: gp(likelihood=lk.Gaussian(0.1)).fit(X, [0.0, 1e300, 0.0, 0.0, 1.0, 0.0]),
+        "no posterior with a finite energy was found.*check the labels",
+    ),
+    "count-huge": (
+        lambda: gp("markov", likelihood="poisson").fit(X, [0.0, 1e300, 0.0, 0.0, 1.0, 0.0]),
+        "no posterior with a finite energy was found.*check the labels",
+    ),
+    "no-length": (lambda: Matern32(1.0, ()), r"lengthscale=\(\): Matern32 needs one number"),
+    "hyperprior": (
+        lambda: gp().fit(X, Y).learn_hyperparameters(priors={"covariance.variance": 3.0}),
+        r"priors\['covariance.variance'\]=3.0: give a distribution",
+    ),
+    "limits": (
+        lambda: gp().fit(X, Y).learn_hyperparameters(bounds={"covariance.variance": 3.0}),
+        r"bounds\['covariance.variance'\]=3.0: give two positive numbers",
+    ),
     "not-fitted": (lambda: gp().predict(X), r"has seen no data; call fit\(X, Y\) first"),
     "other-width": (lambda: gp().fit(X, Y).predict(np.zeros((2, 2))), "X has 2 columns; the model was fitted on 1"),
     "optimizer": (lambda: gp().fit(X, Y).learn_hyperparameters("sgd"), "optimizer='sgd': allowed is 'lbfgs'"),
@@ -129,6 +147,26 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was():
         with pytest.raises(ValueError, match=r"."):
             bad()
         np.testing.assert_array_equal(model.predict(X), before)
+
+
+def test_learning_that_fails_leaves_the_model_as_it_was():
+    class Odd:
+        """Refuses to say anything after a while."""
+
+        calls = 0
+
+        def log_density(self, log_value):
+            self.calls += 1
+            if self.calls > 3:
+                raise RuntimeError("gone")
+            return -(log_value**2), -2.0 * log_value
+
+    model = gp().fit(X, Y)
+    before, names = model.predict(X), model.parameters()
+    with pytest.raises(RuntimeError, match="gone"):
+        model.learn_hyperparameters(priors={"covariance.variance": Odd()})
+    assert model.parameters() == names
+    np.testing.assert_array_equal(model.predict(X), before)
 
 
 def test_exact_curvature_reports_count_and_first_row_and_patches_nothing():

@@ -118,6 +118,9 @@ def labels(Y: ArrayLike, rows: int, likelihood: Likelihood | VectorLikelihood, n
 
 def _table(name: str, values: ArrayLike, remedy: str) -> Array:
     """Numbers in rows and columns; a vector is one column."""
+    if np.iscomplexobj(values):
+        msg = f"{name} is not numeric (complex numbers); {remedy}"
+        raise ValueError(msg)
     try:
         array = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -84,7 +84,14 @@ class Constraints(NamedTuple):
                 if name not in values:
                     msg = f"{what}: {name!r} is not one of {', '.join(map(repr, values))}"
                     raise ValueError(msg)
+        for name, prior in self.priors.items():
+            if not callable(getattr(prior, "log_density", None)):
+                msg = f"priors[{name!r}]={prior!r}: give a distribution, such as LogNormal(median=1.0, std=0.7)"
+                raise ValueError(msg)  # noqa: TRY004  as every other bad value here
         for name, limits in self.bounds.items():
+            if np.ndim(limits) != 1 or len(limits) != 2:
+                msg = f"bounds[{name!r}]={limits!r}: give two positive numbers, the smaller one first"
+                raise ValueError(msg)
             low, high = (number(f"bounds[{name!r}]", limit) for limit in limits)
             if not 0.0 < low < high:
                 msg = f"bounds[{name!r}]={limits!r}: give two positive numbers, the smaller one first"

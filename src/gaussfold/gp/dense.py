@@ -159,7 +159,11 @@ class DensePrior:
     def __init__(self, covariances: Sequence[Covariance], X: Array) -> None:
         self.covariances = tuple(covariances)
         self.X = X
-        self._K = [c(X) for c in self.covariances]
+        try:
+            self._K = [c(X) for c in self.covariances]
+        except MemoryError:
+            msg = f"{len(X)} rows: a dense covariance of so many does not fit in memory; use structure='sparse'"
+            raise MemoryError(msg) from None
 
     def with_covariances(self, covariances: Sequence[Covariance], Z: Array | None = None) -> DensePrior:
         """The same inputs with other covariances."""

@@ -154,7 +154,7 @@ class Fitting:
             self.prior_: Prior = self.prior_at(rows, extras)
             self.X_, self.Y_, self.extras_ = rows, values, extras
             self._online, self._is_stale = None, False
-            with fitting_threads(self.matrix_rows):
+            with fitting_threads(self.matrix_rows), np.errstate(over="ignore", invalid="ignore"):  # refused at the end
                 start(self, chosen=iterations is None and self.batch_size is None)
                 if self.batch_size is not None:
                     return self._fit_batches(iterations)
@@ -180,8 +180,8 @@ class Fitting:
 
     def _fit_batches(self, iterations: int | None) -> Self:
         limit = self.max_iter if iterations is None else iterations
-        self.tied_, history, bad = fit_in_batches(self, self._sparse, limit)
-        self.result_ = FitResult(limit, history[-1], False, tuple(history), *bad)
+        self.tied_, history, bad = fit_in_batches(self, self._sparse, limit, chosen=iterations is None)
+        self.result_ = FitResult(limit, history[-1], False, history, *bad)
         return self
 
     def energy(self) -> float:

@@ -186,6 +186,12 @@ def settle(model: Fitting, limit: int, tol: float, *, quiet: bool = False) -> Fi
             progress.show(len(history), f"energy {history[-1]:.6g}")
             converged = walk.has_settled(tol)
     now = walk.now
+    if not np.isfinite(now.merit):
+        msg = (
+            "no posterior with a finite energy was found: the labels lie further from what the prior expects than "
+            f"double precision can hold{trouble}; check the labels, rescale them, or widen the covariance's variance"
+        )
+        raise ValueError(msg)
     model.sites_, model.memory_, model.marginals_ = now.sites, now.memory, now.marginals
     if not converged and not quiet:
         _warn(model, history, walk.to_come, trouble)

@@ -4,7 +4,7 @@ At fixed sites the energy is an ordinary function of the hyperparameters, whose 
 and power ep with exact curvature the energy is moreover stationary in the sites once these have settled, so its total
 derivative is that of -log Z alone: there the optimiser sees the *profile*, inference run to convergence inside every
 evaluation. Otherwise a few optimiser steps at fixed sites alternate with inference. Searches start where `restarts`
-says, and large sparse models learn from a subset of the rows.
+says; large sparse models learn from a subset of the rows and then from batches of all of them (`batch_learning`).
 """
 
 from __future__ import annotations
@@ -17,18 +17,28 @@ import numpy as np
 from scipy.optimize import minimize
 
 from gaussfold.checks import one_of, whole
+from gaussfold.gp import hyper
+from gaussfold.gp.batch_learning import STEPS, learn_in_batches, rows_of_batch
 from gaussfold.gp.constraints import Constraints
-from gaussfold.gp.inference import settle, start
-from gaussfold.gp.objective import Objective
+from gaussfold.gp.inference import FitResult, settle, start
+from gaussfold.gp.objective import BOUND, Objective
 from gaussfold.gp.restarts import chosen, twin
+from gaussfold.gp.sparse import SparsePrior, Tied
+from gaussfold.gp.stochastic import full_energy
+from gaussfold.likelihoods import Gaussian
 from gaussfold.progress import Progress
+from gaussfold.rules import VI
 from gaussfold.types import Array
 
 if TYPE_CHECKING:
     from gaussfold.gp.model import GaussianProcess
 
-BOUND = 16.0  # of a log hyperparameter, either way
-LEAP = 8.0  # and how far from the start one search may take it
+LEAP = 8.0
+"""How far from its start one search may take a log hyperparameter."""
+
+
+FIRST_STAGE = 10
+"""Steps on the subset of a large sparse model before batches of all rows take over."""
 
 
 class Learned(NamedTuple):
@@ -60,11 +70,7 @@ def learn(model: GaussianProcess, optimizer: str, options: Options) -> Learned:
     if options.restarts is not None:
         whole("restarts", options.restarts, least=0)
     if model.batch_size is not None:
-        msg = (
-            f"batch_size={model.batch_size!r}: hyperparameters are learned from all rows; fit with batch_size=None "
-            "(on a subset, if there are too many)"
-        )
-        raise ValueError(msg)
+        return _from_batches(model, options)
     subset = options.subset
     if model.prior_.Z is not None and subset is not None and len(model.X_) > 2 * whole("subset", subset):
         return _staged(model, subset, options)
@@ -111,18 +117,52 @@ def _best_of(
 
 
 def _staged(model: GaussianProcess, subset: int, options: Options) -> Learned:
-    """Learn from some of the rows, then fit all: M inducing inputs know no more than a few thousand rows tell them."""
+    """Learn from some of the rows, with vi also from batches of all of them, then fit all."""
     rows = np.sort(np.random.default_rng(0).choice(len(model.X_), subset, replace=False))
     few = model.extras_.of(rows)
     small = twin(model, model.covariances, model.likelihood)
     small.fit(model.X_[rows], model.Y_[rows], offset=few.offset, sample_weight=few.weights)
-    learned = learn(small, "lbfgs", options._replace(subset=None))
+    goes_on = isinstance(small.prior_, SparsePrior) and _learns_in_batches(small)
+    limit = min(options.max_iter, FIRST_STAGE) if goes_on else options.max_iter
+    learned = learn(small, "lbfgs", options._replace(subset=None, max_iter=limit))
     model.covariances, model.likelihood = small.covariances, small.likelihood
     model.means, model.mixing = small.means, small.mixing
     model.prior_ = model.prior_at(model.X_, model.extras_, small.prior_.Z)
+    if isinstance(small.prior_, SparsePrior) and isinstance(model.prior_, SparsePrior) and goes_on:
+        found, scale = small.prior_.total(small.sites_), len(model.X_) / subset
+        tied = Tied(scale * found.precision, scale * found.shift)
+        steps, size = STEPS * options.max_iter, rows_of_batch(len(model.prior_.Z))
+        problem = Objective(model, options.fixed, options.learn_inducing, options.constraints)
+        model.prior_, _ = learn_in_batches(problem, model.prior_, tied, steps, size)
+        learned = learned._replace(evaluations=learned.evaluations + steps, converged=False)
     start(model, chosen=True)
     model.result_ = settle(model, model.max_iter, model.tol)
-    return learned._replace(energy=model.result_.energy)
+    return learned._replace(energy=model.result_.energy, parameters=model.parameters())
+
+
+def _from_batches(model: GaussianProcess, options: Options) -> Learned:
+    """Learn while the tied factor is learned; the memory needed does not grow with the number of rows."""
+    if not _learns_in_batches(model):
+        msg = (
+            f"rule={model.rule.name!r} with batch_size={model.batch_size!r}: batches learn hyperparameters with rule "
+            "'vi'; use that, or batch_size=None"
+        )
+        raise ValueError(msg)
+    prior = model.prior_
+    assert isinstance(prior, SparsePrior)  # no other takes batches
+    problem = Objective(model, options.fixed, options.learn_inducing, options.constraints)
+    values = options.constraints.inside(chosen(model, problem.names, options.restarts)[0])
+    model.covariances, model.likelihood = hyper.replaced(model.covariances, model.likelihood, values)
+    steps = STEPS * options.max_iter
+    model.prior_, model.tied_ = learn_in_batches(problem, prior, model.tied_, steps, model.batch_size or 1)
+    value = full_energy(model.recipe, model.X_, model.labels, model.prior_, model.tied_)
+    model.result_ = FitResult(steps, value, False, (value,), 0, -1)
+    return Learned(value, steps, False, (value,), model.parameters())
+
+
+def _learns_in_batches(model: GaussianProcess) -> bool:
+    """Whether the energy is (16), which batches estimate without bias."""
+    return isinstance(model.rule, VI) or isinstance(model.likelihood, Gaussian)
 
 
 class Found(NamedTuple):
@@ -154,7 +194,7 @@ def _minimise(fn: Callable[[Array], tuple[float, Array]], problem: Objective, li
         return value, slope
 
     free, x = len(problem.names), x0
-    least, most = problem.constraints.limits(problem.names, BOUND)
+    least, most = problem.limits
     for _ in range(ceil(2.0 * BOUND / LEAP)):
         low, high = np.maximum(x[:free] - LEAP, least), np.minimum(x[:free] + LEAP, most)
         bounds = [*zip(low, high, strict=True), *[(None, None)] * (x0.size - free)]

@@ -60,7 +60,8 @@ class GaussianProcess(Predicting):
         For expectations that have no closed form. None chooses by the number of latents.
     batch_size : int, default=None
         For "sparse": rows per iteration, drawn anew each time; the sites are then tied to one factor of the inducing
-        variables, and memory no longer grows with N.
+        variables. Steps become shorter as 2/(t + 2), and with vi they are checked on the batch. Curvatures that
+        remember every site ("quasi-newton", "riemannian") have nothing to remember here and are refused.
     time_unit : {"W", "D", "h", "m", "s", "ms", "us", "ns"}, default=None
         For dates as inputs (NumPy's of any unit, pandas', or Python's): what the length scales are counted in. None
         takes the unit of a NumPy array fitted on, and days for what is finer than a second or comes from elsewhere.
@@ -165,15 +166,23 @@ class GaussianProcess(Predicting):
 
         Names in ``fixed`` stay as they are. ``restarts`` are searches beyond the first, from starts that the data
         suggest (`gaussfold.gp.restarts`); None: one up to 1000 rows; 0: from the present values and nowhere else. A
-        sparse model of more than twice ``subset`` rows learns from so many and then fits all; None: always from all.
+        sparse model of more than twice ``subset`` rows learns from so many, with vi then from 10 ``max_iter`` batches
+        of all of them, and fits all (`gaussfold.gp.batch_learning`); None: every step looks at all rows. With
+        ``batch_size`` set all learning is from such batches.
         ``bounds`` are limits (low, high) and ``priors`` distributions (`LogNormal`, `GammaPrior`) by name; every group
         of names in ``tied`` keeps one value, that of its first. Names are those of `parameters`, in ``fixed`` also
         "mean" and "mixing".
         """
         self._fitted()
         known = Constraints(bounds or {}, priors or {}, tied)
-        with fitting_threads(self.matrix_rows):
-            return learn(self, optimizer, Options(max_iter, fixed, learn_inducing, restarts, subset, known))
+        before = dict(vars(self))
+        try:
+            with fitting_threads(self.matrix_rows):
+                return learn(self, optimizer, Options(max_iter, fixed, learn_inducing, restarts, subset, known))
+        except BaseException:  # whole or not at all, as fit
+            vars(self).clear()
+            vars(self).update(before)
+            raise
 
     # Looking
 

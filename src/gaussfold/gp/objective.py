@@ -12,6 +12,7 @@ from gaussfold.gp.constraints import Constraints
 from gaussfold.gp.differences import by_log_parameter
 from gaussfold.gp.inference import settle, start
 from gaussfold.gp.site_updates import likelihood_cavity, settled_slopes, slopes
+from gaussfold.gp.stochastic import blank_sites
 from gaussfold.gp.weighted import Weighted
 from gaussfold.likelihoods import Gaussian
 from gaussfold.rules import VI, Exact, Gaussians, SiteRecipe, likelihood_energy
@@ -20,6 +21,7 @@ from gaussfold.types import Array
 if TYPE_CHECKING:
     from gaussfold.gp.model import GaussianProcess
 
+BOUND = 16.0  # of a log hyperparameter, either way
 INNER_LIMIT = 200
 INNER_TOLERANCE = 1e-8
 COARSE_TOLERANCE = 1e-6
@@ -44,22 +46,22 @@ def energy_gradient(model: GaussianProcess, *, settled: bool = False) -> Gradien
         chain = slopes(recipe, model.labels, now, model.sites_)
     found = model.prior_.gradient(model.sites_, chain)
     names = hyper.parameters(model.covariances, model.likelihood)
-    by_likelihood = _likelihood_gradient(model, recipe)
+    cavity = likelihood_cavity(recipe, now, model.sites_)
+    by_likelihood = likelihood_gradient(model, recipe, model.labels, Gaussians(now.mean, now.cov), cavity)
     values = [*found.log_parameters.tolist(), *by_likelihood.values()]
     return Gradient(dict(zip(names, values, strict=True)), found.inducing)
 
 
-def _likelihood_gradient(model: GaussianProcess, recipe: SiteRecipe) -> dict[str, float]:
+def likelihood_gradient(
+    model: GaussianProcess, recipe: SiteRecipe, Y: Array, now: Gaussians, cavity: Gaussians | None = None
+) -> dict[str, float]:
     """``-∂/∂log φ`` of the likelihood's share at fixed marginals, by a five-point difference (error about 1e-12)."""
-    cavity = likelihood_cavity(recipe, model.marginals_, model.sites_)
-    now = model.marginals_
 
     def share(values: dict[str, float]) -> float:
         _, changed = hyper.replaced(model.covariances, model.likelihood, values)
         likelihood = changed if model.extras_.weights is None else Weighted(changed)
         other = recipe._replace(likelihood=likelihood)
-        value = likelihood_energy(other, model.labels, Gaussians(now.mean, now.cov), model.sites_, cavity)
-        return -float(value.sum())
+        return -float(likelihood_energy(other, Y, now, blank_sites(now.mean), cavity).sum())
 
     mine = {f"likelihood.{k}": v for k, v in hyper.likelihood_parameters(model.likelihood).items()}
     return by_log_parameter(share, mine)
@@ -102,13 +104,18 @@ class Objective:
         Z = self.model.prior_.Z
         return np.concatenate([free, self.linear.get(), Z.ravel() if self.moves_inducing and Z is not None else []])
 
+    @property
+    def limits(self) -> tuple[Array, Array]:
+        """Of the free log hyperparameters."""
+        return self.constraints.limits(self.names, BOUND)
+
     def at(self, values: Mapping[str, float]) -> Array:
         """The vector with these hyperparameters, inducing inputs where they are."""
         x = self.get()
         x[: len(self.names)] = np.log([values[name] for name in self.names])
         return x
 
-    def _named(self, x: Array) -> dict[str, float]:
+    def named(self, x: Array) -> dict[str, float]:
         """Hyperparameters there, tied ones too."""
         values = dict(zip(self.names, np.exp(x[: len(self.names)]).tolist(), strict=True))
         return values | {name: values[leader] for name, leader in self._follows.items() if leader in values}
@@ -116,12 +123,12 @@ class Objective:
     def _evidence(self, x: Array, X: Array, y: Array) -> tuple[float, Array]:
         """Energy and slope where both have a closed form; the model stays where it is."""
         model = self.model
-        (covariance,), likelihood = hyper.replaced(model.covariances, model.likelihood, self._named(x))
+        (covariance,), likelihood = hyper.replaced(model.covariances, model.likelihood, self.named(x))
         found = exact.evidence_slope(covariance, cast("Gaussian", likelihood).std, X, y)
         slopes = dict(zip(model.parameters(), [*found.covariance.tolist(), found.std], strict=True))
-        return found.value, np.array(self._led(slopes))
+        return found.value, np.array(self.led(slopes))
 
-    def _led(self, slopes: dict[str, float]) -> list[float]:
+    def led(self, slopes: dict[str, float]) -> list[float]:
         """Slopes of the free hyperparameters, with those that follow them."""
         for name, leader in self._follows.items():
             slopes[leader] += slopes[name]
@@ -130,7 +137,7 @@ class Objective:
     def set(self, x: Array) -> None:
         """Bring the model there, with the sites it has."""
         model, count = self.model, len(self.names)
-        covariances, likelihood = hyper.replaced(model.covariances, model.likelihood, self._named(x))
+        covariances, likelihood = hyper.replaced(model.covariances, model.likelihood, self.named(x))
         moved = count + len(self.linear.get())
         Z = x[moved:].reshape(-1, model.X_.shape[1]) if self.moves_inducing else None
         prior = self.linear.set(x[count:moved], model.prior_.with_covariances(covariances, Z))
@@ -151,7 +158,7 @@ class Objective:
     def gradient(self, *, settled: bool) -> Array:
         """Of the energy at these sites."""
         found = energy_gradient(self.model, settled=settled)
-        free = self._led(dict(found.parameters))
+        free = self.led(dict(found.parameters))
         inducing = found.inducing if self.moves_inducing and found.inducing is not None else np.empty(0)
         return np.concatenate([free, self.linear.gradient(), inducing.ravel()])
 

@@ -106,11 +106,11 @@ def slopes(recipe: SiteRecipe, Y: Array, now: Marginals, sites: Sites) -> Slopes
         return Slopes(pull - first, none, none)
     found = _cavities(recipe, now, sites)
     if found is None:
-        first, spread = _likelihood_slopes(recipe, Y, now.mean, now.cov, 0.0, missing)
+        first, spread = likelihood_slopes(recipe, Y, now.mean, now.cov)
         return Slopes(pull - first, -spread, -0.5 * sites.precision)
     inner, outer = found
     alpha = recipe.rule.alpha
-    first, spread = _likelihood_slopes(recipe, Y, outer.mean, outer.cov, alpha, missing)
+    first, spread = likelihood_slopes(recipe, Y, outer.mean, outer.cov, alpha)
     first, spread = first / alpha, spread / alpha
     reach = sites.precision @ now.inner @ sites.precision
     site = 0.5 * (alpha * pull[:, :, None] * pull[:, None, :] - sites.precision + alpha * reach)
@@ -135,15 +135,13 @@ def settled_slopes(recipe: SiteRecipe, now: Marginals, sites: Sites) -> Slopes |
     return Slopes(np.zeros(now.mean.shape), half, -half)
 
 
-def _likelihood_slopes(
-    recipe: SiteRecipe, Y: Array, mean: Array, cov: Array, alpha: float, missing: np.ndarray
-) -> tuple[Array, Array]:
+def likelihood_slopes(recipe: SiteRecipe, Y: Array, mean: Array, cov: Array, alpha: float = 0.0) -> tuple[Array, Array]:
     """Derivatives in mean and covariance of E log p (alpha 0) or log E p^α; zero where all outputs are missing."""
+    missing = site_updates.missing_rows(Y)
     if missing.any():
         first, spread, seen = np.zeros(mean.shape), np.zeros(cov.shape), ~missing
         if seen.any():
-            part = Y[seen], mean[seen], cov[seen], alpha, missing[seen]
-            first[seen], spread[seen] = _likelihood_slopes(recipe, *part)
+            first[seen], spread[seen] = likelihood_slopes(recipe, Y[seen], mean[seen], cov[seen], alpha)
         return first, spread
     model = recipe.model
     if alpha > 0.0:

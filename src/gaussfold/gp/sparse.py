@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import LinAlgError, block_diag, cho_solve, cholesky
 from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotri
 
 from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.dense import draw
@@ -80,6 +81,12 @@ def _products(A: list[Array], weights: Array) -> Array:
     return out.reshape(D * M, D * M)
 
 
+def inverse_of(lower: Array) -> Array:
+    """``(L L')⁻¹``, at a third of the cost of solving for the columns of the identity."""
+    inverse = np.tril(dpotri(lower, lower=1)[0])
+    return np.asarray(inverse + np.tril(inverse, -1).T)
+
+
 class Solved:
     """Posterior of v: mean, covariance and log Z."""
 
@@ -89,7 +96,7 @@ class Solved:
             lower = np.asarray(cholesky(np.eye(size) + tied.precision, lower=True))
         except LinAlgError:
             raise lost() from None
-        self.cov = np.asarray(cho_solve((lower, True), np.eye(size)))
+        self.cov = inverse_of(lower)
         self.mean = np.asarray(cho_solve((lower, True), tied.shift))
         self.log_z = -0.5 * log_det(lower) + 0.5 * float(tied.shift @ self.mean)
 
@@ -198,17 +205,29 @@ class SparsePrior:
         """
         if self.base is not None:
             raise ValueError(GONE)
-        chain = _ThroughPosterior(self._mine, self._solved(sites), sites, slopes)
+        through = _through_posterior(self._mine, self._solved(sites), sites, slopes)
+        return self._pulled(self.X, self._mine, through)
+
+    def gradient_at(self, X: Array, features: Features, solved: Solved, slopes: Slopes) -> PriorGradient:
+        """Of ``F(marginals)`` at some rows X while the posterior of v stays; A_n's adjoint is ``2 C A_n G_n + m g_n'``.
+
+        Whitened variables have a prior that no hyperparameter moves, so that this is the gradient of (16) at fixed q.
+        """
+        line = [(solved.mean, slopes.mean)]
+        return self._pulled(X, features, _Adjoints(features.A, solved.cov, _open(slopes), line, bend=slopes.cov))
+
+    def _pulled(self, X: Array, features: Features, through: _Adjoints) -> PriorGradient:
+        """Adjoints of A and of the open variance, carried to the hyperparameters and the inducing inputs."""
         parameters = []
         inducing = np.zeros_like(self.Z)
         for d, covariance in enumerate(self.covariances):
             L = self.roots[d]
-            total = np.asarray(covariance.diagonal_vjp(self.X, chain.open_bar[:, d]))
+            total = np.asarray(covariance.diagonal_vjp(X, through.open_bar[:, d]))
             bar_L = np.zeros(L.shape)
-            for rows in row_blocks(len(self.X), BLOCK):
-                bar_uf = divided(chain.adjoint(d, rows), L, turned=True)
-                bar_L -= bar_uf @ self._mine.A[d][:, rows].T
-                by_parameter, by_input = covariance.pullback(self.Z, self.X[rows], bar_uf)
+            for rows in row_blocks(len(X), BLOCK):
+                bar_uf = divided(through.of(d, rows), L, turned=True)
+                bar_L -= bar_uf @ features.A[d][:, rows].T
+                by_parameter, by_input = covariance.pullback(self.Z, X[rows], bar_uf)
                 total += by_parameter
                 inducing += by_input
             by_parameter, by_input = covariance.pullback(self.Z, self.Z, root_adjoint(L, bar_L))
@@ -217,33 +236,51 @@ class SparsePrior:
         return PriorGradient(np.concatenate(parameters), inducing)
 
 
-class _ThroughPosterior:
-    """The adjoint of A_n as :meth:`SparsePrior.gradient` says, a block of rows at a time, and of the open variance."""
+def _open(slopes: Slopes) -> Array:
+    """The slopes of what the inducing variables leave open, (N, D)."""
+    return np.stack([slopes.cov[:, d, d] for d in range(slopes.cov.shape[-1])], axis=1)
 
-    def __init__(self, features: Features, solved: Solved, sites: Sites, slopes: Slopes | None) -> None:
-        self._A, self._cov, self._precision = features.A, solved.cov, sites.precision
-        A, m, C = features.A, solved.mean, solved.cov
-        self._curve, self._line = C + np.outer(m, m), [(m, -sites.shift)]
-        self._bend: Array | None = None
-        self.open_bar = np.zeros(sites.shift.shape)
-        if slopes is None:
-            return
-        self.open_bar = np.stack([slopes.cov[:, d, d] for d in range(len(A))], axis=1)
-        G = slopes.cov + slopes.inner
+
+def _through_posterior(features: Features, solved: Solved, sites: Sites, slopes: Slopes | None) -> _Adjoints:
+    """As :meth:`SparsePrior.gradient` says."""
+    A, m, C = features.A, solved.mean, solved.cov
+    curve, line = C + np.outer(m, m), [(m, -sites.shift)]
+    open_bar, bend = np.zeros(sites.shift.shape), None
+    if slopes is not None:
+        open_bar, G = _open(slopes), slopes.cov + slopes.inner
         if G.any() or slopes.mean.any():  # else the sites have settled
-            self._bend = G
+            bend = G
             w = C @ np.concatenate([a @ slopes.mean[:, d] for d, a in enumerate(A)])
-            self._curve -= np.outer(w, m) + np.outer(m, w) + 2.0 * C @ _products(A, G) @ C
-            self._line = [(m, slopes.mean - sites.shift), (w, sites.shift)]
+            curve -= np.outer(w, m) + np.outer(m, w) + 2.0 * C @ _products(A, G) @ C
+            line = [(m, slopes.mean - sites.shift), (w, sites.shift)]
+    return _Adjoints(A, C, open_bar, line, bend, (curve, sites.precision))
 
-    def adjoint(self, d: int, rows: slice) -> Array:
-        """Of latent d's features at these rows."""
+
+class _Adjoints:
+    """Of A_n, a block of rows at a time, and of the open variance."""
+
+    def __init__(
+        self,
+        A: list[Array],
+        cov: Array,
+        open_bar: Array,
+        line: list[tuple[Array, Array]],
+        bend: Array | None,
+        curve: tuple[Array, Array] | None = None,
+    ) -> None:
+        self._A, self._cov, self._line, self._bend, self._curve = A, cov, line, bend, curve
+        self.open_bar = open_bar
+
+    def of(self, d: int, rows: slice) -> Array:
+        """Latent d's features at these rows."""
         A, M = self._A, len(self._A[0])
         mine = slice(d * M, (d + 1) * M)
         bar = -2.0 * A[d][:, rows] * self.open_bar[rows, d]
         for c, a in enumerate(A):
             other = slice(c * M, (c + 1) * M)
-            bar += (self._curve[mine, other] @ a[:, rows]) * self._precision[rows, c, d]
+            if self._curve is not None:
+                curve, precision = self._curve
+                bar += (curve[mine, other] @ a[:, rows]) * precision[rows, c, d]
             if self._bend is not None:
                 bar += (self._cov[mine, other] @ a[:, rows]) * (2.0 * self._bend[rows, c, d])
         for left, right in self._line:

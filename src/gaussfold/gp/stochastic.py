@@ -6,18 +6,25 @@ Every site counts as ``t_n = t^{1/N}``, so that only the (DM, DM) factor is stor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gaussfold.gp.priors import Marginals
 from gaussfold.gp.sparse import Features, Solved, SparsePrior, Tied, gathered
+from gaussfold.gp.starts import mode_sites
 from gaussfold.linalg.small import applied, inverse, symmetrised
 from gaussfold.progress import Progress
-from gaussfold.rules import Gaussians, SiteRecipe, likelihood_energy, update_sites
+from gaussfold.rules import VI, Gaussians, SiteRecipe, likelihood_energy, update_sites
 from gaussfold.types import Array, Sites
 
 if TYPE_CHECKING:
     from gaussfold.gp.fitting import Fitting
+
+
+HALVINGS = 12
+SLACK = 1e-9
+"""Relative rise of a batch's energy that is rounding."""
 
 
 def check_batches(recipe: SiteRecipe) -> None:
@@ -30,32 +37,104 @@ def check_batches(recipe: SiteRecipe) -> None:
         raise ValueError(msg)
 
 
-def fit_in_batches(model: Fitting, prior: SparsePrior, iterations: int) -> tuple[Tied, list[float], tuple[int, int]]:
-    """Run so many batches; returns the tied factor, energies (noisy, the last one over all rows), and the bad sites."""
+class InBatches(NamedTuple):
+    """How a fit from batches ended."""
+
+    tied: Tied
+    history: tuple[float, ...]
+    """Energies: noisy ones from every batch, and the last over all rows."""
+    bad: tuple[int, int]
+    """Number of sites in the last batch that are not positive, and the first."""
+
+
+def fit_in_batches(model: Fitting, prior: SparsePrior, iterations: int, *, chosen: bool) -> InBatches:
+    """Run so many batches.
+
+    ``chosen``: begin with the modes of the first batch's rows, let ρ fall as 2/(t + 2) from the model's damping on, so
+    that the last batches do not outweigh the others, and with vi check every step; else begin with nothing, keep ρ.
+    """
     recipe = model.recipe
     check_batches(recipe)
     labels = model.labels
     N, size = len(model.X_), min(model.batch_size or 1, len(model.X_))
-    count = sum(len(prior.Z) for _ in prior.covariances)
-    tied = Tied(np.zeros((count, count)), np.zeros(count))
+    tied = Tied(np.zeros((len(prior.covariances) * len(prior.Z),) * 2), np.zeros(len(prior.covariances) * len(prior.Z)))
     history: list[float] = []
     bad = (0, -1)
     with Progress("batches", iterations, 0, model.verbose) as progress:
         for done in range(iterations):
             rows = np.sort(model.rng.choice(N, size, replace=False))
             features = prior.features(model.X_[rows])
+            if chosen and not done:
+                tied = _first(model, features, rows, tied)
             history.append(tied_energy(recipe, labels[rows], features, tied, N))
             progress.show(done + 1, f"energy {history[-1]:.6g}")
+            rho = min(model.damping, 2.0 / (done + 2.0)) if chosen and size < N else model.damping
+            if chosen and isinstance(recipe.rule, VI):
+                tied = lowered(recipe, labels[rows], features, Here(tied, Solved(tied)), N, rho).tied
+                continue
             new, bad = _batch_sites(recipe, labels[rows], features, tied, N)
-            found = gathered(features, new)
-            rho, scale = model.damping, N / size
-            tied = Tied(
-                (1.0 - rho) * tied.precision + rho * scale * found.precision,
-                (1.0 - rho) * tied.shift + rho * scale * found.shift,
-            )
+            tied = mixed(tied, features, new, N, rho)
             bad = bad[0], int(rows[bad[1]]) if bad[0] else -1
     history.append(full_energy(recipe, model.X_, labels, prior, tied))
-    return tied, history, bad
+    return InBatches(tied, tuple(history), bad)
+
+
+def _first(model: Fitting, features: Features, rows: np.ndarray, nothing: Tied) -> Tied:
+    """What these rows' own modes say, as if all rows were such; nothing where they say nothing."""
+    moments = model.prior_moments(model.X_[rows], None)
+    sites = mode_sites(model.recipe, moments, model.labels[rows], 0.0)
+    if sites is None or model.start_precision is not None:
+        return nothing
+    return mixed(nothing, features, sites, len(model.X_), 1.0)
+
+
+def mixed(tied: Tied, features: Features, sites: Sites, N: int, rho: float) -> Tied:
+    """The factor after a step of ρ towards what a batch's sites say of all N rows."""
+    found, scale = gathered(features, sites), N / len(sites.shift)
+    precision = (1.0 - rho) * tied.precision + rho * scale * found.precision
+    return Tied(precision, (1.0 - rho) * tied.shift + rho * scale * found.shift)
+
+
+class Here(NamedTuple):
+    """A tied factor, and the posterior of the inducing variables that it leaves."""
+
+    tied: Tied
+    solved: Solved
+
+
+def lowered(recipe: SiteRecipe, Y: Array, features: Features, here: Here, N: int, rho: float) -> Here:
+    """A step of at most ρ towards what a batch says, halved until the batch's own energy falls; vi.
+
+    (9) is the natural gradient of that energy, so that short steps lower it wherever it is finite.
+    """
+    now = here.solved.marginals(features)
+    before = _vi_energy(recipe, Y, here, now, N)
+    new = update_sites(recipe, Y, Gaussians(now.mean, now.cov), blank_sites(now.mean)).sites
+    for _ in range(HALVINGS):
+        tied = mixed(here.tied, features, new, N, rho)
+        try:
+            there = Here(tied, Solved(tied))
+            after = _vi_energy(recipe, Y, there, there.solved.marginals(features), N)
+        except ValueError:  # no posterior, or none with a finite energy
+            after = np.inf
+        if after <= before + SLACK * (1.0 + abs(before)):
+            return there
+        rho *= 0.5
+    return here
+
+
+def _vi_energy(recipe: SiteRecipe, Y: Array, here: Here, now: Marginals, N: int) -> float:
+    """(16), the likelihood's share scaled up from these rows to all N; a ValueError if it is not finite."""
+    share = likelihood_energy(recipe, Y, Gaussians(now.mean, now.cov), blank_sites(now.mean))
+    (precision, shift), (m, C) = here.tied, (here.solved.mean, here.solved.cov)
+    site = float(shift @ m - 0.5 * m @ precision @ m) - 0.5 * float(np.vdot(precision, C))
+    return site - N / len(Y) * float(share.sum()) - here.solved.log_z
+
+
+def blank_sites(mean: Array) -> Sites:
+    """Sites that say nothing, one for every row of marginals."""
+    rows, D = mean.shape
+    return Sites(np.zeros((rows, D, D)), np.zeros((rows, D)))
 
 
 def _look(recipe: SiteRecipe, features: Features, tied: Tied, N: int) -> tuple[Solved, Gaussians | None, Gaussians]:
@@ -71,9 +150,8 @@ def _look(recipe: SiteRecipe, features: Features, tied: Tied, N: int) -> tuple[S
 
 def _batch_sites(recipe: SiteRecipe, Y: Array, features: Features, tied: Tied, N: int) -> tuple[Sites, tuple[int, int]]:
     _, cavity, now = _look(recipe, features, tied, N)
-    rows, D = now.mean.shape
-    blank = Sites(np.zeros((rows, D, D)), np.zeros((rows, D)))
-    update = update_sites(recipe, Y, now, blank, cavity=cavity if recipe.rule.looks_at_cavity else None)
+    D = now.mean.shape[1]
+    update = update_sites(recipe, Y, now, blank_sites(now.mean), cavity=cavity if recipe.rule.looks_at_cavity else None)
     bad = update.non_positive, update.first_non_positive
     if not recipe.rule.looks_at_cavity:
         return update.sites, bad
@@ -86,9 +164,8 @@ def _batch_sites(recipe: SiteRecipe, Y: Array, features: Features, tied: Tied, N
 def tied_energy(recipe: SiteRecipe, Y: Array, features: Features, tied: Tied, N: int) -> float:
     """The energy with the likelihood's share scaled up from these rows to all N."""
     solved, cavity, now = _look(recipe, features, tied, N)
-    rows, D = now.mean.shape
-    blank = Sites(np.zeros((rows, D, D)), np.zeros((rows, D)))
-    share = likelihood_energy(recipe, Y, now, blank, cavity)
+    rows = len(now.mean)
+    share = likelihood_energy(recipe, Y, now, blank_sites(now.mean), cavity)
     m = solved.mean
     site = float(tied.shift @ m - 0.5 * m @ tied.precision @ m)
     if cavity is not None:

@@ -36,6 +36,9 @@ def read(X: ArrayLike, name: str, unit: str | None, clock: Clock | None) -> tupl
     if array.dtype.kind == "m":
         msg = f"{name} holds durations ({array.dtype}); give dates, or numbers: X / np.timedelta64(1, 'h')"
         raise ValueError(msg)
+    if array.dtype.kind in "US" and clock is not None:
+        msg = f"{name} holds text, and the model was fitted on dates; give dates: np.array(X, dtype='datetime64[s]')"
+        raise ValueError(msg)
     found = _dates(array, name) if array.dtype.kind in "MO" else None
     if found is None:
         return X, None
@@ -89,8 +92,16 @@ def _dates(array: np.ndarray, name: str) -> tuple[np.ndarray, bool] | None:
     if array.dtype.kind == "M":
         return array, False
     flat = array.ravel()
-    if not flat.size or not all(isinstance(value, datetime.date | np.datetime64) for value in flat):
+    known = [isinstance(value, datetime.date | np.datetime64) for value in flat]
+    if not any(known):
         return None
+    if not all(known):
+        row = known.index(False)
+        msg = (
+            f"{name} mixes dates and what is none: entry {row} is {flat[row]!r}; give dates alone, or turn them into "
+            "numbers first"
+        )
+        raise ValueError(msg)
     zones = {isinstance(v, datetime.datetime) and v == v and v.tzinfo is not None for v in flat if v == v}
     if len(zones) > 1:
         msg = (
@@ -98,6 +109,9 @@ def _dates(array: np.ndarray, name: str) -> tuple[np.ndarray, bool] | None:
         )
         raise ValueError(msg)
     zoned = zones == {True}
+    if len({str(v.tzinfo) for v in flat if zoned and v == v}) > 1:
+        msg = f"{name} mixes time zones; convert them to one first, with tz_convert('UTC') of pandas"
+        raise ValueError(msg)
     found = np.array(["NaT" if value != value else _universal(value) for value in flat], dtype="datetime64[us]")
     return found.reshape(array.shape), zoned
 

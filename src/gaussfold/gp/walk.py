@@ -135,6 +135,7 @@ class Walk:
         self._ceiling = longest
         self._rate, self._rate_before, self._taken = 0.5, 0.5, 1.0
         self._lowest = start.merit
+        self._checked = np.inf
         self._mixer = Mixer() if problem.has_merit else None
 
     def step(self) -> None:
@@ -265,7 +266,22 @@ class Walk:
             return False
         if self._problem.has_merit:
             return self.is_stuck or self._steps > 1
-        return not self.is_stuck and self._steps > 1 and self._move <= NEAR
+        if self.is_stuck or self._steps < 2 or self._move > NEAR:
+            return False
+        return not self._problem.recipe.curvature.bends_with_step or self._holds_for_shorter_steps(tol, size)
+
+    def _holds_for_shorter_steps(self, tol: float, size: float) -> bool:
+        """Whether the energy was the same where longer steps had settled; if not, see where steps of half that do.
+
+        Retractions keep a site positive whose target is not, at a precision that the length of the step decides: such
+        a place is no fixed point of the rule.
+        """
+        before, self._checked = self._checked, self.now.energy
+        if abs(self._checked - before) <= tol * min(size, MOST):
+            return True
+        self._ceiling = self.rho = max(0.5 * self.rho, SHORTEST * self._longest)
+        self._least, self._stalled = np.inf, 0
+        return False
 
 
 def _lowest(rho: float, rise: float, longer: float, rise_longer: float) -> float:

@@ -29,6 +29,9 @@ class Stationary(Covariance):
         owner = type(self).__name__
         object.__setattr__(self, "variance", positive("variance", self.variance, owner=owner))
         if np.ndim(self.lengthscale):
+            if not np.size(self.lengthscale):
+                msg = f"lengthscale={self.lengthscale!r}: {owner} needs one number, or one for each column of X"
+                raise ValueError(msg)
             each = tuple(positive("lengthscale", v, owner=owner) for v in np.ravel(self.lengthscale))
             object.__setattr__(self, "lengthscale", each)
         else:
