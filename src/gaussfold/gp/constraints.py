@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from gaussfold.checks import number, positive
 from gaussfold.types import Array
 
 
+@runtime_checkable
 class HyperPrior(Protocol):
     """A distribution of a positive hyperparameter θ."""
 
@@ -85,23 +86,9 @@ class Constraints(NamedTuple):
                     msg = f"{what}: {name!r} is not one of {', '.join(map(repr, values))}"
                     raise ValueError(msg)
         for name, prior in self.priors.items():
-            if not callable(getattr(prior, "log_density", None)):
-                msg = f"priors[{name!r}]={prior!r}: give a distribution, such as LogNormal(median=1.0, std=0.7)"
-                raise ValueError(msg)  # noqa: TRY004  as every other bad value here
+            _check_prior(name, prior)
         for name, limits in self.bounds.items():
-            if np.ndim(limits) != 1 or len(limits) != 2:
-                msg = f"bounds[{name!r}]={limits!r}: give two positive numbers, the smaller one first"
-                raise ValueError(msg)
-            low, high = (number(f"bounds[{name!r}]", limit) for limit in limits)
-            if not 0.0 < low < high:
-                msg = f"bounds[{name!r}]={limits!r}: give two positive numbers, the smaller one first"
-                raise ValueError(msg)
-            if not low <= values[name] <= high:
-                msg = (
-                    f"{name} = {values[name]:.6g} lies outside bounds[{name!r}]={limits!r}; widen them, or call "
-                    "set_parameters with a value inside first"
-                )
-                raise ValueError(msg)
+            _check_limits(name, limits, values[name])
         return self
 
     def follows(self) -> dict[str, str]:
@@ -128,3 +115,23 @@ class Constraints(NamedTuple):
         """A start within the limits, tied values alike."""
         out = {n: float(np.clip(v, *self.bounds[n])) if n in self.bounds else v for n, v in start.items()}
         return {name: out.get(self.follows().get(name, name), value) for name, value in out.items()}
+
+
+def _check_prior(name: str, prior: object) -> None:
+    if isinstance(prior, HyperPrior):
+        return
+    msg = f"priors[{name!r}]={prior!r}: give a distribution, such as LogNormal(median=1.0, std=0.7)"
+    raise ValueError(msg)
+
+
+def _check_limits(name: str, limits: tuple[float, float], value: float) -> None:
+    low, high = (number(f"bounds[{name!r}]", each) for each in limits) if np.size(limits) == 2 else (0.0, 0.0)
+    if not 0.0 < low < high:
+        msg = f"bounds[{name!r}]={limits!r}: give two positive numbers, the smaller one first"
+        raise ValueError(msg)
+    if not low <= value <= high:
+        msg = (
+            f"{name} = {value:.6g} lies outside bounds[{name!r}]={limits!r}; widen them, or call "
+            "set_parameters with a value inside first"
+        )
+        raise ValueError(msg)

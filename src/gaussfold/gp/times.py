@@ -102,18 +102,24 @@ def _dates(array: np.ndarray, name: str) -> tuple[np.ndarray, bool] | None:
             "numbers first"
         )
         raise ValueError(msg)
-    zones = {isinstance(v, datetime.datetime) and v == v and v.tzinfo is not None for v in flat if v == v}
-    if len(zones) > 1:
+    zoned = _have_zone([value for value in flat if value == value], name)
+    found = np.array(["NaT" if value != value else _universal(value) for value in flat], dtype="datetime64[us]")
+    return found.reshape(array.shape), zoned
+
+
+def _have_zone(dates: list[datetime.date | np.datetime64], name: str) -> bool:
+    """Whether these dates have a time zone, the same for all; a mixture is refused."""
+    zones = {str(value.tzinfo) for value in dates if isinstance(value, datetime.datetime) and value.tzinfo is not None}
+    with_zone = sum(isinstance(value, datetime.datetime) and value.tzinfo is not None for value in dates)
+    if 0 < with_zone < len(dates):
         msg = (
             f"{name} mixes dates with a time zone and dates without one; convert them first, with tz_localize of pandas"
         )
         raise ValueError(msg)
-    zoned = zones == {True}
-    if len({str(v.tzinfo) for v in flat if zoned and v == v}) > 1:
+    if len(zones) > 1:
         msg = f"{name} mixes time zones; convert them to one first, with tz_convert('UTC') of pandas"
         raise ValueError(msg)
-    found = np.array(["NaT" if value != value else _universal(value) for value in flat], dtype="datetime64[us]")
-    return found.reshape(array.shape), zoned
+    return bool(zones)
 
 
 def _universal(value: datetime.date | np.datetime64) -> str:
