@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from benchmarks.gp_fuzz import LaplaceNoise
 
 from gaussfold import likelihoods as lk
 from gaussfold.gp import Constant, GaussianProcess, Matern12, Matern32, Matern52, NotConvergedWarning, chain
@@ -30,6 +31,19 @@ KERNELS = {
     "two latents": [Matern32(1.3, 0.7), Matern52(0.7, 1.1)],
     "constant part": [Matern12(1.0, 0.9) + Constant(2.0)] * 2,
 }
+
+
+def test_a_leap_is_not_an_end():
+    """Slopes of opposite sign cancel in a combination of steps, which then stays where it is: here at zero."""
+    x, y = np.array([20636.83212941, 19825.40736736]), np.array([-14.80317217, -13.66391284])
+    scale, kernel = 3.159352128210564, Matern32(2446.435992108522, 2841.0966881912823)
+    model = GaussianProcess(kernel, LaplaceNoise(scale), "newton", structure="markov", max_iter=300)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotConvergedWarning)  # a kink has no Newton step
+        model.fit(x, y)
+    found = measured(problem_of(model), model.sites_, None, model.marginals_).merit
+    at_labels = 2.0 * np.log(2.0 * scale) + 0.5 * y @ np.linalg.solve(kernel(x[:, None]), y)
+    assert found < at_labels + 1e-3  # it was nine nats above
 
 
 def test_a_place_that_the_step_length_decides_is_no_fixed_point():

@@ -22,7 +22,7 @@ from gaussfold.progress import Progress
 from gaussfold.rules import Gaussians, SiteRecipe
 from gaussfold.types import Array
 
-STEPS = 10
+STEPS = 8
 """Batches for every iteration that is asked for."""
 RATE = 0.05
 """Of Adam: in log hyperparameters, and in standard deviations of an input column."""
@@ -113,8 +113,7 @@ class BatchLearner:
         rows = np.sort(self._rng.choice(N, self._size, replace=False, shuffle=False))
         X, Y, scale = model.X_[rows], self._labels[rows], N / self._size
         features = prior.features(X)
-        here = lowered(recipe, Y, features, self.here, N, self._damping * share)
-        found = here.solved.marginals(features)
+        here, found = lowered(recipe, Y, features, self.here, N, self._damping * share)
         now = Gaussians(found.mean, found.cov)
         first, second = likelihood_slopes(recipe, Y, *now)
         slopes = Slopes(-scale * first, -scale * second, np.zeros(second.shape))

@@ -166,7 +166,7 @@ class GaussianProcess(Predicting):
 
         Names in ``fixed`` stay as they are. ``restarts`` are searches beyond the first, from starts that the data
         suggest (`gaussfold.gp.restarts`); None: one up to 1000 rows; 0: from the present values and nowhere else. A
-        sparse model of more than twice ``subset`` rows learns from so many, with vi then from 10 ``max_iter`` batches
+        sparse model of more than twice ``subset`` rows learns from so many, with vi then from 8 ``max_iter`` batches
         of all of them, and fits all (`gaussfold.gp.batch_learning`); None: every step looks at all rows. With
         ``batch_size`` set all learning is from such batches.
         ``bounds`` are limits (low, high) and ``priors`` distributions (`LogNormal`, `GammaPrior`) by name; every group

@@ -70,7 +70,7 @@ def fit_in_batches(model: Fitting, prior: SparsePrior, iterations: int, *, chose
             progress.show(done + 1, f"energy {history[-1]:.6g}")
             rho = min(model.damping, 2.0 / (done + 2.0)) if chosen and size < N else model.damping
             if chosen and isinstance(recipe.rule, VI):
-                tied = lowered(recipe, labels[rows], features, Here(tied, Solved(tied)), N, rho).tied
+                tied = lowered(recipe, labels[rows], features, Here(tied, Solved(tied)), N, rho)[0].tied
                 continue
             new, bad = _batch_sites(recipe, labels[rows], features, tied, N)
             tied = mixed(tied, features, new, N, rho)
@@ -102,8 +102,8 @@ class Here(NamedTuple):
     solved: Solved
 
 
-def lowered(recipe: SiteRecipe, Y: Array, features: Features, here: Here, N: int, rho: float) -> Here:
-    """A step of at most ρ towards what a batch says, halved until the batch's own energy falls; vi.
+def lowered(recipe: SiteRecipe, Y: Array, features: Features, here: Here, N: int, rho: float) -> tuple[Here, Marginals]:
+    """A step of at most ρ towards what a batch says, halved until the batch's own energy falls, and marginals; vi.
 
     (9) is the natural gradient of that energy, so that short steps lower it wherever it is finite.
     """
@@ -114,13 +114,14 @@ def lowered(recipe: SiteRecipe, Y: Array, features: Features, here: Here, N: int
         tied = mixed(here.tied, features, new, N, rho)
         try:
             there = Here(tied, Solved(tied))
-            after = _vi_energy(recipe, Y, there, there.solved.marginals(features), N)
+            then = there.solved.marginals(features)
+            after = _vi_energy(recipe, Y, there, then, N)
         except ValueError:  # no posterior, or none with a finite energy
             after = np.inf
         if after <= before + SLACK * (1.0 + abs(before)):
-            return there
+            return there, then
         rho *= 0.5
-    return here
+    return here, now
 
 
 def _vi_energy(recipe: SiteRecipe, Y: Array, here: Here, now: Marginals, N: int) -> float:

@@ -137,6 +137,7 @@ class Walk:
         self._lowest = start.merit
         self._checked = np.inf
         self._mixer = Mixer() if problem.has_merit else None
+        self._has_leapt = False
 
     def step(self) -> None:
         """Take the longest step that is allowed; none if there is no such (then ``is_stuck``)."""
@@ -146,7 +147,8 @@ class Walk:
     def _step(self) -> None:
         problem, now = self._problem, self.now
         target = self._wanted()
-        if self._leapt(target):
+        self._has_leapt = self._leapt(target)
+        if self._has_leapt:
             return
         rho = self._hint if problem.has_merit else self.rho
         rises, failed = [np.inf], (0.0, np.inf)
@@ -264,11 +266,18 @@ class Walk:
             return True  # the start was the answer, as with normal noise
         if self.to_come > tol * min(size, MOST):
             return False
-        if self._problem.has_merit:
-            return self.is_stuck or self._steps > 1
+        if self._mixer is not None:
+            return self._has_stepped(self._mixer)
         if self.is_stuck or self._steps < 2 or self._move > NEAR:
             return False
         return not self._problem.recipe.curvature.bends_with_step or self._holds_for_shorter_steps(tol, size)
+
+    def _has_stepped(self, mixer: Mixer) -> bool:
+        """Whether a plain step has ended here too: a combination of steps can repeat itself where one would go on."""
+        if self._has_leapt:
+            mixer.forget()
+            return False
+        return self.is_stuck or self._steps > 1
 
     def _holds_for_shorter_steps(self, tol: float, size: float) -> bool:
         """Whether the energy was the same where longer steps had settled; if not, see where steps of half that do.
