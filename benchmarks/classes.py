@@ -78,7 +78,7 @@ def _text(rng: np.random.Generator, quick: bool) -> list[object]:
     X = scipy.sparse.csr_array((np.ones(ptr[-1]), np.concatenate(rows), ptr), shape=(n, d))
     cut, loss = int(0.7 * n), {}
     for kind in ("softmax", "ovr"):
-        model = gf.StreamingClassifier(covariance="diagonal", prior_std=1.0, multi_class=kind)
+        model = gf.StreamingClassifier(covariance="diagonal", multi_class=kind)
         model.fit(X[:cut], y[:cut], refine=0)
         loss[kind] = _loss(model.predict_log_proba(X[cut:]), model.classes_, y[cut:])
     peer = LogisticRegression(max_iter=500).fit(X[:cut], y[:cut])

@@ -15,6 +15,7 @@ _HOMES = {
     "BlockGaussian": "gaussfold.beliefs.blocks",
     "DenseGaussian": "gaussfold.beliefs.dense.belief",
     "DiagonalBlocks": "gaussfold.beliefs.diagonal.blocks",
+    "DiagonalClassStack": "gaussfold.beliefs.diagonal.class_stack",
     "DiagonalGaussian": "gaussfold.beliefs.diagonal.belief",
     "DiagonalMixture": "gaussfold.beliefs.diagonal.mixture",
     "DiagonalStack": "gaussfold.beliefs.diagonal.stack",
@@ -51,6 +52,7 @@ __all__ = [
     "BlockGaussian",
     "DenseGaussian",
     "DiagonalBlocks",
+    "DiagonalClassStack",
     "DiagonalGaussian",
     "DiagonalMixture",
     "DiagonalStack",
@@ -88,6 +90,7 @@ if TYPE_CHECKING:
     from gaussfold.beliefs.dense.belief import DenseGaussian
     from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
     from gaussfold.beliefs.diagonal.blocks import DiagonalBlocks
+    from gaussfold.beliefs.diagonal.class_stack import DiagonalClassStack
     from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
     from gaussfold.beliefs.diagonal.stack import DiagonalStack
     from gaussfold.beliefs.factor import FactorGaussian

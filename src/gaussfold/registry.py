@@ -46,6 +46,7 @@ MODELS: dict[str, str] = {
     "BlockGaussian": "gaussfold.beliefs",
     "DenseGaussian": "gaussfold.beliefs",
     "DiagonalBlocks": "gaussfold.beliefs",
+    "DiagonalClassStack": "gaussfold.beliefs",
     "DiagonalGaussian": "gaussfold.beliefs",
     "DiagonalMixture": "gaussfold.beliefs",
     "DiagonalStack": "gaussfold.beliefs",

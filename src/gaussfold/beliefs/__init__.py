@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gaussfold.beliefs.dense.belief import DenseGaussian
     from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
     from gaussfold.beliefs.diagonal.blocks import DiagonalBlocks
+    from gaussfold.beliefs.diagonal.class_stack import DiagonalClassStack
     from gaussfold.beliefs.diagonal.coupling import Joint, Marginal
     from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
     from gaussfold.beliefs.diagonal.stack import DiagonalStack
@@ -31,6 +32,7 @@ __all__ = [
     "BlockGaussian",
     "DenseGaussian",
     "DiagonalBlocks",
+    "DiagonalClassStack",
     "DiagonalGaussian",
     "DiagonalMixture",
     "DiagonalStack",
@@ -45,6 +47,7 @@ _HOMES = {
     "BlockGaussian": "blocks",
     "DenseGaussian": "dense.belief",
     "DiagonalBlocks": "diagonal.blocks",
+    "DiagonalClassStack": "diagonal.class_stack",
     "DiagonalGaussian": "diagonal.belief",
     "DiagonalMixture": "diagonal.mixture",
     "DiagonalStack": "diagonal.stack",

@@ -10,6 +10,7 @@ import warnings
 from typing import NamedTuple, TypeAlias, cast
 
 import numpy as np
+from scipy.special import log_softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from gaussfold import checks
@@ -17,16 +18,17 @@ from gaussfold.batch.softmax import Blocks, ClassRows, Joint, best_width
 from gaussfold.beliefs.blocks import BlockGaussian
 from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.beliefs.dense.exchange import Independent
-from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.blocks import DiagonalBlocks
+from gaussfold.beliefs.diagonal.class_stack import DiagonalClassStack
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
 from gaussfold.estimators.coordinates import Ways
 from gaussfold.estimators.priors import AnyBelief, Prior
+from gaussfold.expectations.classes import class_log_probabilities
 from gaussfold.rows import Block, Rows
 from gaussfold.schema import equal
 from gaussfold.types import Array, Moments
 
-ClassBelief: TypeAlias = DenseGaussian | BlockGaussian | DiagonalBlocks
+ClassBelief: TypeAlias = DenseGaussian | BlockGaussian | DiagonalBlocks | DiagonalClassStack
 """What holds the weights of all classes."""
 JOINT_WEIGHTS = 200
 """Up to so many weights covariances between classes are kept: a row costs classes times the square of this."""
@@ -40,6 +42,8 @@ LOOSE = 0.02
 Digits end at 2e-4. Where some rows weigh 10⁷ times what others do, the nodes that average over latents let it wander by
 about .005 however many steps it takes.
 """
+MOST_CLASSES = 1000
+"""More are not learned by a softmax: a row averages over 2K nodes for each of K classes."""
 ENOUGH = 4.0
 """Weights for each row up to which sites say how wide the prior should be."""
 WAYS = ("auto", "softmax", "ovr")
@@ -74,8 +78,7 @@ def is_joint(prior: Prior, classes: int, class_covariance: str) -> bool:
 def start(prior: Prior, classes: int, *, joint: bool) -> ClassBelief:
     """A new belief over the weights of all classes that has seen nothing."""
     if prior.covariance == "diagonal":
-        blocks = [prior.diagonal_belief() for _ in range(classes)]
-        return DiagonalBlocks.of([block for block in blocks if isinstance(block, DiagonalGaussian)])
+        return prior.class_belief(classes)
     if joint:
         return Independent(*(np.tile(part, classes) for part in prior.independent())).belief()
     made = [prior.belief() for _ in range(classes)]
@@ -97,12 +100,19 @@ def _check_size(dim: int, classes: int, *, joint: bool) -> None:
             "of covariances; use covariance='diagonal', or 'lowrank'"
         )
         raise ValueError(msg)
+    if classes > MOST_CLASSES:
+        msg = (
+            f"classes: {classes} of them, and a softmax with covariance='full' takes at most {MOST_CLASSES}; use "
+            "covariance='diagonal', which learns so many one-vs-rest, or multi_class='ovr'"
+        )
+        raise ValueError(msg)
 
 
 def check_kind(belief: AnyBelief, prior: Prior, classes: int, *, joint: bool) -> None:
     """Refuse the belief of a model file that is not what these parameters say."""
-    diagonal = DiagonalBlocks if prior.covariance == "diagonal" else BlockGaussian
-    needed = DenseGaussian if joint else diagonal
+    diagonal = DiagonalClassStack if isinstance(prior.std, str) else DiagonalBlocks
+    apart = diagonal if prior.covariance == "diagonal" else BlockGaussian
+    needed = DenseGaussian if joint else apart
     equal("belief", type(belief).__name__, needed.__name__, "as covariance and class_covariance say")
     equal("belief", belief.dim, classes * prior.dim, "one parameter for each class and feature")
     if isinstance(belief, BlockGaussian):
@@ -165,6 +175,13 @@ def latents(belief: AnyBelief, design: Rows | Block, classes: int) -> tuple[Arra
     """Mean (n, K), and covariance (n, K, K) or variances (n, K), of every row's latents."""
     mean, spread = cast("ClassBelief", belief).class_marginals(design, classes)
     return mean, spread
+
+
+def log_probabilities(belief: AnyBelief, design: Rows | Block, classes: int) -> Array:
+    """Log p (n, K) of every class, what is not known of the weights averaged over."""
+    if isinstance(belief, DiagonalClassStack):
+        return np.asarray(log_softmax(belief.class_predictions(design), axis=1))
+    return class_log_probabilities(*latents(belief, design, classes))
 
 
 def marginals(belief: AnyBelief, design: Rows | Block, classes: int) -> list[Moments]:

@@ -17,7 +17,7 @@ from gaussfold.estimators.folded import Folded
 from gaussfold.estimators.pace import OwnPace
 from gaussfold.estimators.parameters import RandomState, StreamingParameters, keep
 from gaussfold.estimators.streaming import StreamingEstimator
-from gaussfold.expectations.classes import class_log_probabilities, class_probability_std
+from gaussfold.expectations.classes import class_probability_std
 from gaussfold.likelihoods import Bernoulli
 from gaussfold.likelihoods.bernoulli import Expectation
 from gaussfold.likelihoods.links import Name as Link
@@ -71,7 +71,7 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):
         The same for the intercept.
     posterior_ : belief, or list of beliefs for classes one-vs-rest
         The belief itself, the intercept's weight last; of a softmax over the weights of all classes, one class after
-        the other: a `DenseGaussian`, `BlockGaussian` or `DiagonalBlocks`.
+        the other: a `DenseGaussian`, `BlockGaussian`, `DiagonalBlocks` or `DiagonalClassStack`.
     %(prior_std_, progressive_log_loss_, n_observations_, n_features_in_, feature_names_in_)s
 
     See Also
@@ -193,7 +193,7 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):
     def predict_log_proba(self, X: ArrayLike) -> Array:
         """Logarithm of `predict_proba`, also where that is too small for a double."""
         if self._together > 1:
-            return class_log_probabilities(*self._class_latents(X))
+            return together.log_probabilities(self._beliefs[0], self._design(X), self._together)
         latent = self._latent(X)
         if len(latent) == 1:
             sides = [mixtures.log_predictive(self._likelihood, label, latent[0]) for label in (0.0, 1.0)]
@@ -270,7 +270,9 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):
             f"at={self.at!r}": not now.at.is_implicit,
             f"second_look={self.second_look!r}": bool(now.second_look),
             f"ensemble={self.ensemble!r}": self.ensemble != 1,
-            f"prior_std={self.prior_std!r}, covariance={self.covariance!r}": isinstance(now.prior.std, str),
+            f"{len(self.classes_)} classes (at most {together.MOST_CLASSES})": (
+                len(self.classes_) > together.MOST_CLASSES and now.prior.covariance != "full"
+            ),
             f"drift_std={self.drift_std!r}, forgetting={self.forgetting!r}": isinstance(now.dynamics, OwnPace),
         }
         return [words for words, is_so in asked.items() if is_so]

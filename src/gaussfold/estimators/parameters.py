@@ -40,7 +40,8 @@ class StreamingParameters:
         (``prior_std_`` tells it; `fit` to 100 rows or more but less than ten a weight, for labels that are no
         quantities: the width under which rows left out are predicted best); for "diagonal" four priors from 0.06 to 18
         side by side and one that forgets, stacked by how well they predict (`gaussfold.DiagonalStack`; with forgetting
-        or drift that is given, eight from 1/16 to 8 mixed), at a few times the work; for "lowrank", and for "diagonal"
+        or drift that is given, eight from 1/16 to 8 mixed; of more than two classes three from 0.3 to 12, stacked,
+        `gaussfold.DiagonalClassStack`), at a few times the work; for "lowrank", and for "diagonal"
         with noise or drift that is learned or an ensemble, 1.0, or 10.0 in units of noise that is learned.
     prior_mean : float or array of shape (n_features,), default=0.0
         Mean of each weight before any data, in the units of ``prior_std``. A single number is the intercept's mean too.

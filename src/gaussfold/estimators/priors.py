@@ -13,6 +13,7 @@ from gaussfold.beliefs.blocks import BlockGaussian
 from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.blocks import DiagonalBlocks
+from gaussfold.beliefs.diagonal.class_stack import CLASS_LANE_STDS, DiagonalClassStack
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
 from gaussfold.beliefs.diagonal.stack import LANE_STDS, MOVING_STD, DiagonalStack
@@ -32,6 +33,7 @@ AnyBelief: TypeAlias = (
     | Bank
     | BlockGaussian
     | DiagonalBlocks
+    | DiagonalClassStack
 )
 """What an estimator may hold."""
 AUTO = "auto"
@@ -105,6 +107,15 @@ class Prior:
             return DiagonalMixture([self._diagonal(std) for std in PRIOR_GRID])
         return self._diagonal(self.std)
 
+    def class_belief(self, classes: int) -> DiagonalBlocks | DiagonalClassStack:
+        """A new diagonal belief over the weights of so many classes: one Gaussian each, or for `AUTO` a stack."""
+        if isinstance(self.std, str):
+            return DiagonalClassStack([self._blocks(classes, std) for std in CLASS_LANE_STDS])
+        return self._blocks(classes, self.std)
+
+    def _blocks(self, classes: int, std: ArrayLike) -> DiagonalBlocks:
+        return DiagonalBlocks.of([self._diagonal(std)] * classes)
+
     def _diagonal(self, std: ArrayLike) -> DiagonalGaussian:
         if np.ndim(std) == 0 and np.ndim(self.mean) == 0 and self.last_std is None:
             return DiagonalGaussian.isotropic(self.dim, float(std), float(self.mean), self.coupling)
@@ -134,6 +145,8 @@ def restore_belief(state: dict[str, np.ndarray]) -> AnyBelief:
     """The belief whose ``state`` this is; its shape is told by the names of its arrays."""
     if "blocks" in state:
         return BlockGaussian.from_state(state)
+    if "class_lanes" in state:
+        return DiagonalClassStack.from_state(state)
     if "classes" in state:
         return DiagonalBlocks.from_state(state)
     return Bank.from_state(state) if "shares" in state else restore_single(state)

@@ -12,6 +12,7 @@ from gaussfold import checks
 from gaussfold.beliefs.bank.belief import Bank
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.blocks import DiagonalBlocks
+from gaussfold.beliefs.diagonal.class_stack import DiagonalClassStack
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.beliefs.diagonal.stack import DiagonalStack
 from gaussfold.estimators import classes, mixtures, noise, settings, validation
@@ -126,7 +127,7 @@ class Readout(StreamingParameters, BaseEstimator):
         """
         design = self._design(X)
         count, source = checks.whole("n_samples", n_samples), self._generator(rng)
-        if self._together > 1 and isinstance(self._beliefs[0], DiagonalBlocks):
+        if self._together > 1 and isinstance(self._beliefs[0], DiagonalBlocks | DiagonalClassStack):
             return self._beliefs[0].sample_latent(design, count, source)
         diagonal = [
             belief for belief in self._beliefs if isinstance(belief, DiagonalGaussian | DiagonalMixture | DiagonalStack)

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Self, final
+from typing import NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from gaussfold import checks
-from gaussfold.beliefs.diagonal.base import DiagonalBelief, check_dim
+from gaussfold.beliefs.diagonal.base import NO_SECOND_VISIT, DiagonalBelief, check_dim
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.coupling import resolve_coupling
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.beliefs.diagonal.passes import Undo
-from gaussfold.dynamics import moving
+from gaussfold.dynamics import Dynamics, moving
 from gaussfold.engine.softmax.sparse import absorb_classes
 from gaussfold.observations import Observations, admit
 from gaussfold.rows import as_rows, dense_rows, sparse_rows
 from gaussfold.trace import ONCE, Pass, RowError, Trace
 from gaussfold.types import Array, ArrayLike, ClassProgram, Moments, Program
+
+
+class LearnedClasses(NamedTuple):
+    """A pass that is over: what it met, the row that failed or -1, and how it is taken back."""
+
+    trace: Trace
+    failed: int
+    undoing: Undo
+    size: int
+    before: dict[str, object]
 
 
 @final
@@ -160,26 +170,42 @@ class DiagonalBlocks(DiagonalBelief):
     def absorb_classes(self, data: Observations, program: ClassProgram, how: Pass = ONCE) -> Trace:
         """Visit rows with classes in order, each once: marginals, sites, absorb."""
         if how.sites is not None:
-            msg = "refine, sweep: a diagonal belief drops part of every site; use a full covariance"
-            raise ValueError(msg)
+            raise ValueError(NO_SECOND_VISIT)
         checks.same_dim("likelihood's classes", program.nodes.shape[0], self.classes)
-        data = admit(data, self.features)
-        trace = Trace.several(data.y.size, self.classes, independent=True)
         if data.y.size == 0:
-            return trace
-        rows, state = sparse_rows(data.X, self.features), self._state
-        state.widen(rows.indices)
-        rate = self._start_clock(moving(how.dynamics))
-        undoing = Undo(state, rows.data.size if how.whole else 0)
+            return Trace.several(0, self.classes, independent=True)
+        learned = self.learn_classes(admit(data, self.features), program, how.dynamics, logged=how.whole)
+        failed = learned.failed
+        if failed < 0:
+            return learned.trace
+        if how.whole:
+            self.take_back(learned)
+            raise RowError(failed)
+        raise RowError(failed, Trace(*(column[:failed].copy() for column in learned.trace)))
+
+    def learn_classes(
+        self, data: Observations, program: ClassProgram, dynamics: Dynamics | None, *, logged: bool = True
+    ) -> LearnedClasses:
+        """Visit checked rows up to one that fails; where a log is kept they can be taken back."""
+        state, before = self._state, dict(vars(self._state))
+        trace = Trace.several(data.y.size, self.classes, independent=True)
+        rows = sparse_rows(data.X, self.features)
+        try:
+            state.widen(rows.indices)
+            rate = self._start_clock(moving(dynamics))
+        except BaseException:
+            vars(state).update(before)
+            raise
+        undoing = Undo(state, rows.data.size if logged else 0)
         info = np.finfo(state.cells.dtype)
         failed, size = absorb_classes(
             state.cells, (state.seen, state.clock, state.kind, rate, state.prior), undoing.log, *rows.plain(), data.y,
             data.weight, (float(info.tiny), float(info.max)), rows.longest, program.nodes, program.scoring, trace.mean,
             trace.variance, trace.log_predictive, trace.site_precision, trace.site_shift,
         )  # fmt: skip
-        if failed < 0:
-            return trace
-        if how.whole:
-            undoing.restore(state, int(size))
-            raise RowError(int(failed))
-        raise RowError(int(failed), Trace(*(column[: int(failed)].copy() for column in trace)))
+        return LearnedClasses(trace, int(failed), undoing, int(size), before)
+
+    def take_back(self, learned: LearnedClasses) -> None:
+        """Put everything back as it was before."""
+        learned.undoing.restore(self._state, learned.size)
+        vars(self._state).update(learned.before)

@@ -119,9 +119,10 @@ def independent_site(
     if weight == 0.0 or not math.isfinite(predicted):
         return predicted
     value = divergence(mean, std, before_mean, before_variance, weight, seen)
+    scale = 1.0
     for _ in range(STEPS):
         length = _direction(mean, std, before_mean, before_variance, label, weight, p, pull, step_mean, step_std)
-        scale = 1.0
+        scale = min(1.0, 2.0 * scale)  # where the last step had to be short, the next one has to be, too
         for _ in range(HALVINGS):
             for c in range(k):
                 new_mean[c] = mean[c] + scale * step_mean[c]
