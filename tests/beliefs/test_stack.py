@@ -66,6 +66,22 @@ def test_a_stack_is_its_definition(drift):
     np.testing.assert_allclose(belief.weights, weights, rtol=1e-5)
 
 
+def test_a_file_from_before_three_followed_goes_on_as_it_was():
+    """It has one that follows, the labels of ten rows, and two inputs less."""
+    X, y = _stream(n=90, drift=True)
+    kept = [0, 1, 2, 3, 4, 5, 8]
+    state = gf.DiagonalStack.isotropic(X.shape[1]).state()
+    state |= {"stack.mean": state["stack.mean"][kept], "stack.cov": state["stack.cov"][np.ix_(kept, kept)]}
+    belief = gf.DiagonalStack.from_state(state | {"stack.recent": np.array([0.0, 1.0])})
+    found = _fold(belief, X, y)
+    lanes = _lanes(X, y)
+    means, variances = (np.stack([getattr(t, name) for t in lanes], axis=1) for name in ("mean", "variance"))
+    out, weights = stacked(means, variances, y, np.ones(90), [(0.9, "labels")])
+    np.testing.assert_allclose(found.log_predictive, out[:, 2], rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(belief.weights, weights, rtol=1e-5)
+    _same(belief, gf.DiagonalStack.from_state(belief.state()))
+
+
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 @pytest.mark.parametrize("size", [1, 7, 150])
 def test_any_chunking_gives_the_same(size, dtype):
@@ -147,8 +163,8 @@ def test_never_far_behind_the_best_lane_nor_its_best_scaling(case):
     best = min(-lane.log_predictive.sum() for lane in lanes)
     assert loss <= best + np.log(2 * len(lanes)) + sharing
     h = np.stack([lane.mean / np.sqrt(1 + np.pi / 8 * lane.variance) for lane in lanes], axis=1)
-    prior = np.append(np.ones(len(lanes) + 1), 0.09)
-    gram = np.column_stack([h, np.full(n, 2.0), np.ones(n)])  # how labels were of late is a logit of at most 2
+    prior = np.append(np.ones(len(lanes) + 3), 0.09)
+    gram = np.column_stack([h, np.full((n, 3), 2.0), np.ones(n)])  # what follows the labels is a logit of at most 2
     volume = 0.5 * np.linalg.slogdet(np.eye(gram.shape[1]) + 0.25 * (gram.T @ gram) * prior)[1]
     for k in range(len(lanes)):
         sign = np.where(y == 1, 1, -1)
@@ -255,7 +271,7 @@ def test_refusals_say_what_to_do(make, words):
         ("stack.weights", np.full(6, 0.5)),
         ("stack.cov", np.eye(3)),
         ("memory", np.zeros(1)),
-        ("stack.recent", np.zeros(2)),
+        ("stack.recent", np.zeros((3, 2))),
     ],
 )
 def test_a_file_that_lies_is_refused(name, value):

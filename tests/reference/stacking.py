@@ -27,12 +27,16 @@ def score(y, m, v):
     return float(np.log(np.trapezoid(np.exp(log_expit(f if y else -f)) * p) / p.sum()))
 
 
-def stacked(lane_means, lane_variances, y, w):
+FOLLOWING = ((0.9, "labels"), (0.3, "labels"), (0.5, "left over"))
+"""What those who see the constant only keep of their precision a row, and what they follow."""
+
+
+def stacked(lane_means, lane_variances, y, w, follow=FOLLOWING):
     """(mean, variance, log score) of the mixture before each row, and its weights after the last."""
     n, k = lane_means.shape
-    mu0 = np.append(np.full(k, 1 / k), [0.0, 0.0])
-    precision, shift = np.diag(np.append(np.ones(k + 1), 1 / 0.09)), np.append(np.full(k, 1 / k), [0.0, 0.0])
-    recent = (0.0, 1.0)
+    mu0 = np.append(np.full(k, 1 / k), np.zeros(len(follow) + 1))
+    precision, shift = np.diag(np.append(np.ones(k + len(follow)), 1 / 0.09)), mu0.copy()
+    following = dict.fromkeys(follow, (0.0, 1.0))
     prior = np.append(np.full(k, 0.5 / k), 0.5)
     weights, t = prior.copy(), 0
     out = []
@@ -40,7 +44,7 @@ def stacked(lane_means, lane_variances, y, w):
     for i in range(n):
         P = np.linalg.inv(precision)
         mu = P @ shift
-        h = np.array([*_averaged(lane_means[i], lane_variances[i]), _averaged(*recent), 1.0])
+        h = np.array([*_averaged(lane_means[i], lane_variances[i]), *(_averaged(*f) for f in following.values()), 1.0])
         m0, v0 = h @ mu, h @ P @ h
         V = v0 + (mu[:k] @ np.sqrt(lane_variances[i])) ** 2
         M = _averaged(m0, v0) * np.sqrt(1 + C * V)
@@ -58,11 +62,12 @@ def stacked(lane_means, lane_variances, y, w):
         new = mu + P @ h * J
         precision = precision + curvature * np.outer(h, h)
         shift = precision @ new
-        old, lose = 0.9 / recent[1], 0.1
-        v = 1 / (old + lose)
-        m = v * old * recent[0]
-        J, curvature = _site(y[i], w[i], m, v)
-        recent = m + v * J, 1 / (1 / v + curvature)
+        for (keep, of), (m, v) in following.items():
+            old = keep / v
+            v = 1 / (old + (1 - keep))
+            m = v * old * m
+            J, curvature = _site(y[i], w[i], m + (h[:k] @ mu[:k] if of == "left over" else 0.0), v)
+            following[keep, of] = m + v * J, 1 / (1 / v + curvature)
         t += 1
         weights = weights * np.exp(w[i] * np.array(scores))
         weights = (1 - 0.1 / (t + 1)) * weights / weights.sum() + 0.1 / (t + 1) * prior

@@ -44,7 +44,12 @@ def is_newton_at_posterior(program: Program) -> bool:
 
 def is_fast(program: Program, form: tuple[int, int, int]) -> bool:
     """Whether ``sparse.absorb.absorb_logit`` does what this program and form of coupling ask for."""
-    return runs_in_lanes(program.family) and is_newton_at_posterior(program) and form == (MARGINAL, SOLVED, CURVATURE)
+    return makes_logit_modes(program) and form == (MARGINAL, SOLVED, CURVATURE)
+
+
+def makes_logit_modes(program: Program) -> bool:
+    """Whether sites are what ``sparse.logit_series`` makes: of the logit, at the posterior's mode."""
+    return runs_in_lanes(program.family) and is_newton_at_posterior(program)
 
 
 def makes_a_trial(program: Program) -> bool:

@@ -8,21 +8,22 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from gaussfold import schema
-from gaussfold.engine.programs import averaging, score_rows
-from gaussfold.engine.sparse.stacking import look_stacked, stack_rows, weigh_rows
+from gaussfold.engine.programs import averaging, makes_logit_modes, score_rows
+from gaussfold.engine.sparse.stacking import LEFT_OVER, PRIOR_VARIANCE, look_stacked, stack_rows, weigh_rows
 from gaussfold.trace import Trace
 from gaussfold.types import Array, Moments, Program
 
 WEIGHT_STD, CONSTANT_STD = 1.0, 0.3
 """Of what a lane counts, before any data, and of what is added; lanes count 1/K each on average."""
-RECENT_FORGETS, RECENT_VARIANCE = -math.log(0.9), 1.0
-"""The lane that sees the constant only remembers ten rows."""
+FOLLOWERS = np.array([[0.0, -math.log(0.9), 1.0], [0.0, -math.log(0.3), 1.0], [1.0, -math.log(0.5), 1.0]])
+"""Those who follow: labels of ten rows, labels of one or two, and by how much the lanes were off in the last two. Whether
+it is what is left over, -log of the factor of forgetting, and the variance before any row."""
 STACK_WEIGHT = 0.5
 """Prior probability that the stack predicts best; the lanes share the rest alike."""
 PARTS = (
     schema.Part("stack.mean", ("inputs",), "double"),
     schema.Part("stack.cov", ("inputs", "inputs"), "double", symmetric=True),
-    schema.Part("stack.recent", (2,), "double"),
+    schema.Part("stack.recent", ("following", 2), "double"),
     schema.Part("stack.weights", ("experts",), "double", low=0.0, high=1.0, positive=True),
     schema.Part("stack.averaging", (2,), "double", low=0.0),
     schema.Part("stack.learned", (1,), "double", low=0.0),
@@ -30,12 +31,12 @@ PARTS = (
 
 
 class StackNumbers(NamedTuple):
-    """K lanes, K + 2 inputs (how labels were of late, and a constant), K + 1 experts: ``engine.sparse.stacking``."""
+    """K lanes, R that follow, K + R + 1 inputs (the last is a constant), K + 1 experts: ``engine.sparse.stacking``."""
 
     mean: Array
     cov: Array
     recent: Array
-    """Mean and variance of the lane that sees the constant only."""
+    """Mean and variance of each that follows, (R, 2): the first R of `FOLLOWERS`; one in files from before the others."""
     weights: Array
     """Of the lanes, then of the stack; they add up to 1."""
     averaging: Array
@@ -46,9 +47,10 @@ class StackNumbers(NamedTuple):
     @classmethod
     def start(cls, lanes: int) -> Self:
         """Before any row: the mean of the lanes."""
-        spread = np.append(np.full(lanes + 1, WEIGHT_STD), CONSTANT_STD)
-        mean = np.append(np.full(lanes, 1.0 / lanes), [0.0, 0.0])
-        recent = np.array([0.0, RECENT_VARIANCE])
+        following = len(FOLLOWERS)
+        spread = np.append(np.full(lanes + following, WEIGHT_STD), CONSTANT_STD)
+        mean = np.append(np.full(lanes, 1.0 / lanes), np.zeros(following + 1))
+        recent = np.stack([np.zeros(following), FOLLOWERS[:, PRIOR_VARIANCE]], axis=1)
         return cls(mean, np.diag(spread**2), recent, _prior_weights(lanes), np.zeros(2), np.zeros(1))
 
     def copied(self) -> Self:
@@ -62,8 +64,14 @@ class StackNumbers(NamedTuple):
 
     def change_units(self, ratio: float, shift: float) -> None:
         """The lanes' predictions were divided by ``ratio`` and shifted: so is the stack's."""
-        self.recent[0] = self.recent[0] / ratio + shift
-        self.mean[-1] = self.mean[-1] / ratio + (1.0 - self.mean[:-1].sum()) * shift
+        follows = 1.0 - self._followers()[:, LEFT_OVER]  # what is left over has no place that could shift
+        self.recent[:, 0] = self.recent[:, 0] / ratio + follows * shift
+        lanes = self.mean.size - 1 - follows.size
+        shifted = self.mean[:lanes].sum() + self.mean[lanes:-1] @ follows
+        self.mean[-1] = self.mean[-1] / ratio + (1.0 - shifted) * shift
+
+    def _followers(self) -> Array:
+        return FOLLOWERS[: len(self.recent)]
 
     def look(self, lanes: Moments) -> Moments:
         """Marginals of the lanes, (n, K), then what the stack predicts with and what it reports, (n, K + 2)."""
@@ -78,8 +86,8 @@ class StackNumbers(NamedTuple):
         met = _with_room(lanes)
         c, s = self.averaging.tolist()
         failed = stack_rows(
-            program, (c, s), y, weight, (met.mean, met.variance), self.recent, RECENT_FORGETS, RECENT_VARIANCE,
-            self.mean, self.cov,
+            program, (c, s), makes_logit_modes(program), y, weight, (met.mean, met.variance), self.recent,
+            self._followers(), self.mean, self.cov,
         )  # fmt: skip
         if failed >= 0:
             return int(failed)
@@ -104,10 +112,10 @@ class StackNumbers(NamedTuple):
     def wander(self, lanes: Moments, n: int, rng: np.random.Generator) -> Array:
         """How far the latent of each row is from its mean for shares that are drawn, n times: shape (n, rows)."""
         away = rng.multivariate_normal(np.zeros_like(self.mean), self.cov, n, method="eigh")
-        (c, s), (mean, variance) = self.averaging, self.recent
+        (c, s), k = self.averaging, lanes.mean.shape[1]
         inputs = (lanes.mean + s * lanes.variance) / np.sqrt(1.0 + c * lanes.variance)
-        late = (mean + s * variance) / math.sqrt(1.0 + c * variance)
-        return np.asarray(away[:, :-2] @ inputs.T + away[:, -2:] @ np.array([[late], [1.0]]))
+        late = (self.recent[:, 0] + s * self.recent[:, 1]) / np.sqrt(1.0 + c * self.recent[:, 1])
+        return np.asarray(away[:, :k] @ inputs.T + (away[:, k:] @ np.append(late, 1.0))[:, None])
 
     def arrays(self) -> dict[str, np.ndarray]:
         """For a file."""
@@ -116,14 +124,20 @@ class StackNumbers(NamedTuple):
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], lanes: int) -> Self:
         """Undo :meth:`arrays`, bit for bit, for so many lanes."""
+        if np.shape(arrays.get("stack.recent")) == (2,):  # files from before there were several
+            arrays = arrays | {"stack.recent": np.reshape(arrays["stack.recent"], (1, 2))}
         sizes = schema.check(arrays, PARTS)
-        schema.equal("stack.mean", sizes["inputs"], lanes + 2, "the lanes, how labels were of late, a constant")
+        if not 1 <= sizes["following"] <= len(FOLLOWERS):
+            schema.refuse("stack.recent", f"{sizes['following']} rows", f"1 to {len(FOLLOWERS)} are needed")
+        inputs = lanes + sizes["following"] + 1
+        schema.equal("stack.mean", sizes["inputs"], inputs, "the lanes, those who follow, a constant")
         schema.equal("stack.weights", sizes["experts"], lanes + 1, "the lanes and the stack")
         total = float(arrays["stack.weights"].sum())
         if not abs(total - 1.0) <= schema.ROUNDING:
             schema.refuse("stack.weights", f"weights that add up to {total!r}", "1 is needed")
-        if not arrays["stack.recent"][1] > 0.0:
-            schema.refuse("stack.recent", f"a variance of {float(arrays['stack.recent'][1])!r}", "> 0 is needed")
+        least = float(arrays["stack.recent"][:, 1].min())
+        if not least > 0.0:
+            schema.refuse("stack.recent", f"a variance of {least!r}", "> 0 is needed")
         return cls(*(np.array(arrays[f"stack.{name}"]) for name in cls._fields))
 
 

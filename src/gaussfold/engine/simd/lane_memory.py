@@ -107,15 +107,20 @@ def _position(context: BaseContext, builder: IRBuilder, kind: Type, places: Valu
     return builder.load(place(context, builder, kind, places, builder.add(at, I64(lane))))
 
 
-@intrinsic
-def pick8(_typing: Context, array: Type, places: Type, at: Type) -> Intrinsic:
-    """``array[places[at:at + 8]]``."""
+def _pick(width: int) -> Callable[[Context, Type, Type, Type], Intrinsic]:
+    def typed(_typing: Context, array: Type, places: Type, at: Type) -> Intrinsic:
+        def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
+            found = [_position(context, builder, sig.args[1], args[1], args[2], lane) for lane in range(width)]
+            return _collect(context, builder, sig.args[0], args[0], found)
 
-    def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
-        found = [_position(context, builder, sig.args[1], args[1], args[2], lane) for lane in range(8)]
-        return _collect(context, builder, sig.args[0], args[0], found)
+        return LanesType(width)(array, places, types.int64), codegen
 
-    return LanesType(8)(array, places, types.int64), codegen
+    return typed
+
+
+pick4 = intrinsic(_pick(4))
+"""``array[places[at:at + 4]]``, and so on."""
+pick8 = intrinsic(_pick(8))
 
 
 def _cell(

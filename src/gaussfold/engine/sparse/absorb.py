@@ -16,7 +16,7 @@ from gaussfold.engine.compiled import compiled, compiled_inline
 from gaussfold.engine.simd.lane_memory import prefetch
 from gaussfold.engine.simd.lanes import lanes4, lanes8
 from gaussfold.engine.simd.pointers import pointer
-from gaussfold.engine.sparse.cells import STILL, note, take
+from gaussfold.engine.sparse.cells import FORGETS, STILL, note, take, take_forgetting
 from gaussfold.engine.sparse.visit_any import Form, visit_any
 from gaussfold.engine.sparse.visit_logit import visit_one, visit_several
 from gaussfold.types import Program
@@ -106,10 +106,12 @@ def _visit_rows(
         pointer(cells), pointer(indices), pointer(data), pointer(mean), pointer(variance),
     )  # fmt: skip
     p_xs, p_ms, p_vs, p_new_m, p_new_v = pointer(xs), pointer(ms), pointer(vs), pointer(new_m), pointer(new_v)
-    p_gains, p_spare, p_hard = pointer(gains), pointer(spare), pointer(hard)
+    p_gains, p_spare, p_hard, p_seen = pointer(gains), pointer(spare), pointer(hard), pointer(seen)
     # What cells were before a row: where no time passes, that is what is taken from them.
     p_old_m, p_old_v = (p_new_m, p_new_v) if kind != STILL else (p_ms, p_vs)
     jump = 64 // cells.itemsize
+    in_lanes = k == 1 and kind == FORGETS and prior.shape[0] == 1
+    m0, v0 = np.float64(prior[0, 0, 0]), np.float64(prior[0, 1, 0])
     now = clock[0]
     size = 0
     for r in range(y.size):
@@ -121,7 +123,9 @@ def _visit_rows(
             now += rate
             if log_at.size > 0:
                 size = note(log_cells, log_seen, log_at, size, cells, seen, indices, start, stop)
-        if kind != STILL:
+        if in_lanes:
+            take_forgetting(here, p_seen, now, m0, v0, places, start, stop, p_ms, p_vs)
+        elif kind != STILL:
             take(cells, seen, now, kind, prior, indices, start, stop, ms, vs)
         if k == 1:
             ok = visit_one(

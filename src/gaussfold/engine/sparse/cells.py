@@ -24,7 +24,10 @@ import math
 
 import numpy as np
 
-from gaussfold.engine.compiled import compiled, compiled_inline
+from gaussfold.engine.compiled import compiled, compiled_fused, compiled_inline
+from gaussfold.engine.scalar.exponential import exp_nonpositive
+from gaussfold.engine.simd.lane_memory import gather4, pick4, store
+from gaussfold.engine.simd.lanes import choose
 from gaussfold.engine.simd.types import Pointer
 from gaussfold.types import ArrayLike
 
@@ -66,6 +69,31 @@ def take(
                     m[at + c], v[at + c], now - seen[j], kind,
                     np.float64(prior[p, 0, c]), np.float64(prior[p, 1, c]),
                 )  # fmt: skip
+
+
+@compiled_fused
+def take_forgetting(
+    cells: Pointer, seen: Pointer, now: float, m0: float, v0: float, indices: Pointer, start: int, stop: int,
+    m: Pointer, v: Pointer,
+) -> None:  # fmt: skip
+    """As :func:`take` for one component that forgets towards N(m0, v0), four features at a time.
+
+    What is left over goes one by one. With one division: v ← v v₀/(g v₀ + (1-g) v), and the same for m.
+    """
+    n = stop - start
+    for i in range(0, n & ~3, 4):
+        mean, variance = gather4(cells, indices, start + i)
+        elapsed = now - pick4(seen, indices, start + i)
+        keep = exp_nonpositive(0.0 - elapsed)
+        old = keep * v0
+        new = (1.0 - keep) * variance
+        inverse = 1.0 / (old + new)
+        passed = elapsed > 0.0
+        store(m, i, choose(passed, (old * mean + new * m0) * inverse, mean))
+        store(v, i, choose(passed, (variance * v0) * inverse, variance))
+    for i in range(n & ~3, n):
+        j = np.int64(indices[start + i])
+        m[i], v[i] = aged(np.float64(cells[2 * j]), np.float64(cells[2 * j + 1]), now - seen[j], FORGETS, m0, v0)
 
 
 @compiled

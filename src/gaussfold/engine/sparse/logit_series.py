@@ -192,25 +192,10 @@ def _unsettled(pull: Lanes, step: Lanes) -> int:
     return bits
 
 
-@compiled_fused
-def solve(
-    x: Lanes, m: Lanes, v: Lanes, gain: Lanes, mean: Lanes, variance: Lanes, y: float, w: float, room: Pointer
-) -> tuple[Lanes, Lanes]:
-    """Mean and variance of features after the row, in lanes; ``mean`` and ``variance`` are the whole row's.
-
-    ``gain`` is the series' value, a good place to start from even where it is not exact enough to end with.
-    ``room`` points to space for four times as many numbers as there are lanes, for the search.
-    """
+@compiled_inline
+def _at_mode(start: Lanes, gap: Lanes, pull: Lanes, y: float, w: float, room: Pointer) -> tuple[Lanes, Lanes]:
+    """σ(a) and σ(-a) at the root of a - start = pull·(y - σ(a)), beginning at a = start + gap."""
     not_y = 1.0 - y
-    own = x * x * v
-    d = 1.0 + SCALE * larger(variance - own, 0.0)
-    slant = root(d)
-    inverse = 1.0 / d
-    k = slant * inverse
-    pull = (w * own) * inverse
-    start = k * mean
-    gap = pull * (gain * slant) * (1.0 / w)
-    gap = choose(magnitude(gap) <= pull, gap, 0.0)
     step, up, down = halley(start + gap, gap, pull, y, not_y)
     gap = gap + step
     steps = 1
@@ -231,4 +216,37 @@ def solve(
                 room[2 * width + i], room[3 * width + i] = _search(room[i], room[width + i], y, w)
         up = load_like(room, 2 * width, up)
         down = load_like(room, 3 * width, down)
+    return up, down
+
+
+@compiled_fused
+def solve(
+    x: Lanes, m: Lanes, v: Lanes, gain: Lanes, mean: Lanes, variance: Lanes, y: float, w: float, room: Pointer
+) -> tuple[Lanes, Lanes]:
+    """Mean and variance of features after the row, in lanes; ``mean`` and ``variance`` are the whole row's.
+
+    ``gain`` is the series' value, a good place to start from even where it is not exact enough to end with.
+    ``room`` points to space for four times as many numbers as there are lanes, for the search.
+    """
+    not_y = 1.0 - y
+    own = x * x * v
+    d = 1.0 + SCALE * larger(variance - own, 0.0)
+    slant = root(d)
+    inverse = 1.0 / d
+    k = slant * inverse
+    pull = (w * own) * inverse
+    start = k * mean
+    gap = pull * (gain * slant) * (1.0 / w)
+    gap = choose(magnitude(gap) <= pull, gap, 0.0)
+    up, down = _at_mode(start, gap, pull, y, w, room)
     return m + x * v * (w * k * (y * down - not_y * up)), v / (1.0 + pull * (up * down))
+
+
+@compiled_fused
+def logit_sites(m0: Lanes, v0: Lanes, y: float, w: float, room: Pointer) -> tuple[Lanes, Lanes]:
+    """Gradient w (y - σ(f)) and curvature -w σ'(f) at the mode f of σ(f)^(wy) σ(-f)^(w(1-y)) N(f; m0, v0), in lanes.
+
+    The same numbers one by one: ``scalar.sites.make_site`` by Newton's rule at the posterior. ``room`` as for `solve`.
+    """
+    up, down = _at_mode(m0, 0.0 * m0, w * v0, y, w, room)
+    return w * (y * down - (1.0 - y) * up), 0.0 - w * (up * down)
