@@ -75,6 +75,21 @@ def store(_typing: Context, array: Type, at: Type, lanes: Type) -> Intrinsic:
     return types.none(array, types.int64, lanes), codegen
 
 
+@intrinsic
+def store_first(_typing: Context, array: Type, at: Type, n: Type, lanes: LanesType) -> Intrinsic:
+    """Write the first n lanes, n smaller than their number: the others have no place there."""
+
+    def codegen(context: BaseContext, builder: IRBuilder, sig: Signature, args: Sequence[Value]) -> Value:
+        for lane in range(lanes.width - 1):
+            with builder.if_then(builder.icmp_signed("<", I64(lane), args[2])):
+                position = builder.add(args[1], I64(lane))
+                address = place(context, builder, sig.args[0], args[0], position)
+                builder.store(builder.extract_element(args[3], I32(lane)), address)
+        return context.get_dummy_value()
+
+    return types.none(array, types.int64, types.int64, lanes), codegen
+
+
 def _not_behind(builder: IRBuilder, start: Value, lane: int, last: Value | None) -> Value:
     """Position of a lane; ``last`` for those behind it."""
     position = builder.add(start, I64(lane))

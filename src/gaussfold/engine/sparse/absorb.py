@@ -100,15 +100,15 @@ def _visit_rows(
     tiny, huge = limits
     k = cells.shape[2]
     xs, hard, spare = row
-    ms, vs, new_m, new_v, gains = components
+    ms, vs, old_m, old_v, gains = components
     # Pointers, because calls with arrays count references to them.
     here, places, values, p_mean, p_variance = (
         pointer(cells), pointer(indices), pointer(data), pointer(mean), pointer(variance),
     )  # fmt: skip
-    p_xs, p_ms, p_vs, p_new_m, p_new_v = pointer(xs), pointer(ms), pointer(vs), pointer(new_m), pointer(new_v)
+    p_xs, p_ms, p_vs = pointer(xs), pointer(ms), pointer(vs)
     p_gains, p_spare, p_hard, p_seen = pointer(gains), pointer(spare), pointer(hard), pointer(seen)
     # What cells were before a row: where no time passes, that is what is taken from them.
-    p_old_m, p_old_v = (p_new_m, p_new_v) if kind != STILL else (p_ms, p_vs)
+    p_old_m, p_old_v = (pointer(old_m), pointer(old_v)) if kind != STILL else (p_ms, p_vs)
     jump = 64 // cells.itemsize
     in_lanes = k == 1 and kind == FORGETS and prior.shape[0] == 1
     m0, v0 = np.float64(prior[0, 0, 0]), np.float64(prior[0, 1, 0])
@@ -135,12 +135,12 @@ def _visit_rows(
         elif k == 4:
             ok = visit_several(
                 lanes4(0.0), here, places, values, start, stop, label, weight, learn, kind != STILL, tiny, huge,
-                p_ms, p_vs, p_new_m, p_new_v, p_gains, p_spare, p_hard, p_mean, p_variance, r,
+                p_ms, p_vs, p_old_m, p_old_v, p_gains, p_spare, p_hard, p_mean, p_variance, r,
             )  # fmt: skip
         else:
             ok = visit_several(
                 lanes8(0.0), here, places, values, start, stop, label, weight, learn, kind != STILL, tiny, huge,
-                p_ms, p_vs, p_new_m, p_new_v, p_gains, p_spare, p_hard, p_mean, p_variance, r,
+                p_ms, p_vs, p_old_m, p_old_v, p_gains, p_spare, p_hard, p_mean, p_variance, r,
             )  # fmt: skip
         if not ok:
             return r, size

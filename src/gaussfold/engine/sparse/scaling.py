@@ -12,7 +12,9 @@ import math
 
 import numpy as np
 
-from gaussfold.engine.compiled import compiled
+from gaussfold.engine.compiled import compiled, compiled_fused
+from gaussfold.engine.simd.lane_memory import gather4_last, load4_last, scatter4_last, store, store_first
+from gaussfold.engine.simd.lanes import bits_of, choose, lanes4, magnitude, root, smaller
 
 MOST = 16777216.0
 """Rows that a count in single precision can tell apart; from there on the oldest fade."""
@@ -46,15 +48,33 @@ def divide(
 ) -> None:
     """Scale the features of all slots, (width, 2) ``scales``: count and root mean square, in single precision."""
     for r in range(indptr.size - 1):
-        for q in range(indptr[r], indptr[r + 1]):
-            x, j = data[q], indices[q]
-            if x != 1.0 and x != 0.0 and learn[r]:
-                count = min(np.float64(scales[j, 0]) + 1.0, MOST)
-                square = np.float64(scales[j, 1]) ** 2
-                scales[j, 0], scales[j, 1] = count, math.sqrt(square + (x * x - square) / count)
-            if scales[j, 0] > 0.0:
-                out[q] = x / np.float64(scales[j, 1])
-            elif x == 1.0 or x == 0.0:
-                out[q] = x
-            else:  # a value of a feature of which none is known
-                out[q] = math.copysign(1.0, x)
+        if indptr[r + 1] > indptr[r]:
+            _divide_row(scales, indices, data, indptr[r], indptr[r + 1], learn[r], out)
+
+
+@compiled_fused
+def _divide_row(
+    scales: np.ndarray, indices: np.ndarray, data: np.ndarray, start: int, stop: int, learn: bool, out: np.ndarray
+) -> None:
+    """One row, which has a feature; four at a time, where what is too much repeats the last one."""
+    i = start
+    while i < stop:
+        x = load4_last(data, i, stop - 1)
+        count, size = gather4_last(scales, indices, i, stop - 1)
+        # The value is neither 0 nor 1.
+        measured = magnitude(x * (x - 1.0)) > 0.0
+        if learn and bits_of(measured) != 0:
+            more = smaller(count + 1.0, MOST)
+            square = size * size
+            grown = root(square + (x * x - square) / more)
+            scatter4_last(scales, indices, i, stop - 1, choose(measured, more, count), choose(measured, grown, size))
+            count, size = gather4_last(scales, indices, i, stop - 1)  # rounded as it is kept
+        # A value of a feature of which none is known says its sign.
+        unknown = choose(measured, choose(x > 0.0, 1.0, lanes4(-1.0)), x)
+        known = count > 0.0
+        scaled = choose(known, x / choose(known, size, 1.0), unknown)
+        if i + 4 <= stop:
+            store(out, i, scaled)
+        else:
+            store_first(out, i, stop - i, scaled)
+        i += 4

@@ -161,8 +161,8 @@ def visit_one(
 @compiled_fused
 def visit_several(
     zero: Lanes, cells: Pointer, indices: Pointer, data: Pointer, start: int, stop: int, y: float, w: float,
-    learn: bool, aged: bool, least_variance: float, largest_mean: float, ms: Pointer, vs: Pointer, new_m: Pointer,
-    new_v: Pointer, gains: Pointer, room: Pointer, beyond: Pointer, mean: Pointer, variance: Pointer, row: int,
+    learn: bool, aged: bool, least_variance: float, largest_mean: float, ms: Pointer, vs: Pointer, old_m: Pointer,
+    old_v: Pointer, gains: Pointer, room: Pointer, beyond: Pointer, mean: Pointer, variance: Pointer, row: int,
 ) -> bool:  # fmt: skip
     """As ``visit_one`` for K components that see the same row, as many as ``zero`` has lanes."""
     k = width_of(zero)
@@ -202,42 +202,46 @@ def visit_several(
             store(cells, j + k, v)
             out_of_range |= bits_of(magnitude(m) <= largest_mean) & bits_of(v >= least_variance) ^ every
         if out_of_range != 0:
-            put(cells, k, indices, start, stop, ms, vs)
+            put(cells, k, indices, start, stop, old_m, old_v)
             return False
         return True
     n_beyond = 0
     for q in range(start, stop):
         at = (q - start) * k
+        j = np.int64(indices[q]) * (2 * k)
+        if aged:
+            store(old_m, at, load_like(cells, j, zero))
+            store(old_v, at, load_like(cells, j + k, zero))
         x, m, v = np.float64(data[q]), load_like(ms, at, zero), load_like(vs, at, zero)
         xv = x * v
         u = share * (x * xv)
         gain, shrink = gain_and_shrink(u, g, r)
         store(gains, at, gain)
-        store(new_m, at, m + xv * gain)
-        store(new_v, at, v * shrink)
+        m = m + xv * gain
+        v = v * shrink
+        store(cells, j, m)
+        store(cells, j + k, v)
+        near = bits_of(steepness * u <= LONG_REACH) == every
         beyond[n_beyond] = q - start
-        n_beyond += bits_of(steepness * u <= LONG_REACH) != every
+        n_beyond += not near
+        out_of_range |= (bits_of(magnitude(m) <= largest_mean) & bits_of(v >= least_variance) ^ every) * near
     beyond[n_beyond] = beyond[0]  # two at a time; the last may be done twice
     for t in range(0, n_beyond, 2):
         q, p = beyond[t], beyond[t + 1]
-        m, v = solve(
+        both_m, both_v = solve(
             join(zero + np.float64(data[start + q]), zero + np.float64(data[start + p])),
             join(load_like(ms, q * k, zero), load_like(ms, p * k, zero)),
             join(load_like(vs, q * k, zero), load_like(vs, p * k, zero)),
             join(load_like(gains, q * k, zero), load_like(gains, p * k, zero)), join(f, f), join(s, s), y, w, room,
         )  # fmt: skip
-        store(new_m, q * k, first_half(m))
-        store(new_v, q * k, first_half(v))
-        store(new_m, p * k, second_half(m))
-        store(new_v, p * k, second_half(v))
-    for i in range(0, (stop - start) * k, k):
-        m, v = load_like(new_m, i, zero), load_like(new_v, i, zero)
-        out_of_range |= bits_of(magnitude(m) <= largest_mean) & bits_of(v >= least_variance) ^ every
+        in_range = bits_of(magnitude(both_m) <= largest_mean) & bits_of(both_v >= least_variance)
+        out_of_range |= in_range ^ ((1 << 2 * k) - 1)
+        j, i = np.int64(indices[start + q]) * (2 * k), np.int64(indices[start + p]) * (2 * k)
+        store(cells, j, first_half(both_m))
+        store(cells, j + k, first_half(both_v))
+        store(cells, i, second_half(both_m))
+        store(cells, i + k, second_half(both_v))
     if out_of_range != 0:
+        put(cells, k, indices, start, stop, old_m, old_v)
         return False
-    for q in range(start, stop):
-        at = (q - start) * k
-        j = np.int64(indices[q]) * (2 * k)
-        store(cells, j, load_like(new_m, at, zero))
-        store(cells, j + k, load_like(new_v, at, zero))
     return True
