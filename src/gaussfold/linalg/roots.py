@@ -8,8 +8,7 @@ refused by name.
 from __future__ import annotations
 
 import numpy as np
-import scipy
-from scipy.linalg.lapack import dgeqrf
+import scipy  # its parts are loaded when something in them is first looked up
 
 from gaussfold.linalg.triangles import inverse_of_lower
 from gaussfold.types import Array
@@ -32,7 +31,7 @@ def lower_root(matrix: Array, name: str) -> Array:
 def triangularise(factor: Array) -> Array:
     """The lower triangular root of F F' with positive diagonal, without ever forming F F'; F may be wide."""
     size = factor.shape[0]
-    found, *_ = dgeqrf(factor.T, lwork=64 * size)  # 64 is the largest block there is
+    found, *_ = scipy.linalg.lapack.dgeqrf(factor.T, lwork=64 * size)  # 64 is the largest block there is
     lower = np.tril(found[:size].T)
     return np.ascontiguousarray(np.where(np.diag(lower) < 0.0, -lower, lower))
 

@@ -43,8 +43,9 @@ IN_ORDER = (
 class DiagonalStack(DiagonalBelief):
     """Diagonal Gaussians that differ in prior and memory see the same rows; a small Gaussian learns what each counts.
 
-    The lanes are those of a :class:`DiagonalMixture` and one that forgets. Their predictions, and how labels have been
-    of late, are the inputs of a *stack*: a dense Gaussian belief over how much each counts, conditioned on every row.
+    The lanes are those of a :class:`DiagonalMixture` and one that forgets. Their predictions, how labels have been of
+    late, and by how much the lanes were off, are the inputs of a *stack*: a dense Gaussian belief over how much each
+    counts, conditioned on every row.
     Lanes and stack are mixed by how well they have predicted, and a little of the weight is handed out anew all the
     time. So the total log loss stays within log(2K) + 0.1 log n nats of that of the best of the K lanes in hindsight,
     and within a few nats a lane of the best linear combination of them: neither the width of the prior nor how fast the
@@ -105,7 +106,7 @@ class DiagonalStack(DiagonalBelief):
 
     @property
     def shares(self) -> Array:
-        """How much each lane counts in the stack, on average; then how labels were of late, and a constant."""
+        """How much each lane counts in the stack, on average; then those who follow the last rows, and a constant."""
         return self._stack.mean.copy()
 
     # Reading off.

@@ -16,8 +16,10 @@ from gaussfold.types import Array, Moments, Program
 WEIGHT_STD, CONSTANT_STD = 1.0, 0.3
 """Of what a lane counts, before any data, and of what is added; lanes count 1/K each on average."""
 FOLLOWERS = np.array([[0.0, -math.log(0.9), 1.0], [0.0, -math.log(0.3), 1.0], [1.0, -math.log(0.5), 1.0]])
-"""Those who follow: labels of ten rows, labels of one or two, and by how much the lanes were off in the last two. Whether
-it is what is left over, -log of the factor of forgetting, and the variance before any row."""
+"""Those who follow: labels of ten rows, labels of one or two, and by how much the lanes were off in the last two.
+
+Of each: whether it is what is left over, -log of its factor of forgetting, and its variance before any row.
+"""
 STACK_WEIGHT = 0.5
 """Prior probability that the stack predicts best; the lanes share the rest alike."""
 PARTS = (
@@ -36,7 +38,7 @@ class StackNumbers(NamedTuple):
     mean: Array
     cov: Array
     recent: Array
-    """Mean and variance of each that follows, (R, 2): the first R of `FOLLOWERS`; one in files from before the others."""
+    """Mean and variance of each that follows, (R, 2): the first R of `FOLLOWERS`, in older files only one."""
     weights: Array
     """Of the lanes, then of the stack; they add up to 1."""
     averaging: Array
@@ -124,8 +126,9 @@ class StackNumbers(NamedTuple):
     @classmethod
     def from_arrays(cls, arrays: dict[str, np.ndarray], lanes: int) -> Self:
         """Undo :meth:`arrays`, bit for bit, for so many lanes."""
-        if np.shape(arrays.get("stack.recent")) == (2,):  # files from before there were several
-            arrays = arrays | {"stack.recent": np.reshape(arrays["stack.recent"], (1, 2))}
+        recent = arrays.get("stack.recent")
+        if recent is not None and recent.shape == (2,):  # files from before there were several
+            arrays = arrays | {"stack.recent": recent.reshape(1, 2)}
         sizes = schema.check(arrays, PARTS)
         if not 1 <= sizes["following"] <= len(FOLLOWERS):
             schema.refuse("stack.recent", f"{sizes['following']} rows", f"1 to {len(FOLLOWERS)} are needed")

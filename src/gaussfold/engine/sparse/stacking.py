@@ -7,8 +7,8 @@ the model with the latent
     f = Σ a_c h_c + Σ a_r h_r + b,    (a, b) ~ N(μ, P)
 
 where each h_r is that of a *follower*: a lane that sees the constant only, and forgets. One that follows the labels
-knows how they have been of late; one that follows what is left over, whose latent is added to Σ μ_c h_c, by how much the
-lanes have been off of late. The posterior is conditioned on every row by one site, P -= uu' (-H)/(1 - v₀H), μ += uJ
+knows how they have been of late; one that follows what is left over (its latent is added to Σ μ_c h_c) knows by how
+much the lanes have been off. The posterior is conditioned on every row by one site, P -= uu' (-H)/(1 - v₀H), μ += uJ
 (docs/architecture.md, "The update").
 
 The stack predicts with N(h'μ, h'Ph), in which the lanes' uncertainty is averaged away. What it reports of x'θ has the
@@ -130,6 +130,15 @@ def _padded(mean: np.ndarray, cov: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return wide_mean, wide_cov
 
 
+@compiled
+def _take_over(wide_mean: np.ndarray, wide_cov: np.ndarray, mean: np.ndarray, cov: np.ndarray) -> None:
+    """Undo :func:`_padded`."""
+    for i in range(mean.size):
+        mean[i] = wide_mean[i]
+        for j in range(mean.size):
+            cov[i, j] = wide_cov[i * wide_mean.size + j]
+
+
 @part
 def _write(averaging: Averaging, m0: float, v0: float, spread: float, means: np.ndarray, variances: np.ndarray) -> None:
     """What the stack predicts, and what it reports."""
@@ -138,8 +147,18 @@ def _write(averaging: Averaging, m0: float, v0: float, spread: float, means: np.
 
 
 @compiled
+def _passing(followers: np.ndarray) -> np.ndarray:
+    """Of each that follows: what a row leaves of its precision, g = e^-forgetting, and (1 - g)/v₀."""
+    passing = np.empty((2, followers.shape[0]))
+    for i in range(followers.shape[0]):
+        passing[0, i] = math.exp(-followers[i, FORGETTING])
+        passing[1, i] = -math.expm1(-followers[i, FORGETTING]) / followers[i, PRIOR_VARIANCE]
+    return passing
+
+
+@compiled
 def _age(recent: np.ndarray, passing: np.ndarray) -> None:
-    """Time passes for those who follow, as in ``cells.aged``; ``passing`` has e^-forgetting and (1 - that)/v₀ of each."""
+    """Time passes for those who follow, as in ``cells.aged``; ``passing`` is of :func:`_passing`."""
     for i in range(recent.shape[0]):
         old = passing[0, i] / recent[i, 1]
         recent[i, 1] = 1.0 / (old + passing[1, i])
@@ -204,10 +223,7 @@ def stack_rows(
     shares, padded = _padded(mean, cov)
     h, u, room = np.zeros(shares.size), np.zeros(shares.size), np.empty(16)
     in_lanes = fast and recent.shape[0] == 3
-    passing = np.empty((2, recent.shape[0]))
-    for i in range(recent.shape[0]):
-        passing[0, i] = math.exp(-followers[i, FORGETTING])
-        passing[1, i] = -math.expm1(-followers[i, FORGETTING]) / followers[i, PRIOR_VARIANCE]
+    passing = _passing(followers)
     failed = -1
     for r in range(y.size):
         together, spread = _inputs(averaging, means[r, :k], variances[r, :k], recent, shares, h)
@@ -226,10 +242,7 @@ def stack_rows(
         if not (_condition(gradient, curvature, v0, d, u, shares, padded) and _all_finite(recent)):
             failed = r
             break
-    for i in range(d):
-        mean[i] = shares[i]
-        for j in range(d):
-            cov[i, j] = padded[i * shares.size + j]
+    _take_over(shares, padded, mean, cov)
     return failed
 
 
@@ -274,11 +287,13 @@ def _report(weights: np.ndarray, means: np.ndarray, variances: np.ndarray) -> tu
 
 
 @compiled
-def _weigh(likely: np.ndarray, share: float, prior: np.ndarray, weights: np.ndarray) -> None:
-    """Bayes' rule, then the share that is handed out anew."""
+def _weigh(
+    w: float, scores: np.ndarray, top: float, likely: np.ndarray, share: float, prior: np.ndarray, weights: np.ndarray
+) -> None:
+    """Bayes' rule, then the share that is handed out anew; ``likely`` is e^(score - top)."""
     evidence = 0.0
     for c in range(weights.size):
-        weights[c] *= likely[c]
+        weights[c] *= likely[c] if w == 1.0 else math.exp(w * (scores[c] - top))
         evidence += weights[c]
     for c in range(weights.size):
         weights[c] = (1.0 - share) * (weights[c] / evidence) + share * prior[c]
@@ -311,7 +326,4 @@ def weigh_rows(
             out[2, r] = _soft_score(family, y[r], weights, means[r], variances[r])
         if w[r] != 0.0 and abs(top) < math.inf:  # else nobody explains it
             learned[0] += 1.0
-            if w[r] != 1.0:
-                for c in range(weights.size):
-                    likely[c] = math.exp(w[r] * (scores[r, c] - top))
-            _weigh(likely, SHARE / (learned[0] + 1.0), prior, weights)
+            _weigh(w[r], scores[r], top, likely, SHARE / (learned[0] + 1.0), prior, weights)
