@@ -26,7 +26,7 @@ PARAMETERS = 10
 LIMITS: dict[str, float] = {
     "largest": 374,
     "codes": 5,
-    "switches": 85,
+    "switches": 83,
     "foreign": 1,
     "imports": 0,
     "any_per_thousand": 5.0,

@@ -101,7 +101,7 @@ class State:
             self.write(columns)
         cells = self.cells if columns is None or self.alike else self.cells[columns]
         cells = cells.astype(np.float64)
-        if self.kind == STILL:
+        if self.still:
             return cells
         seen = self.seen if columns is None else self.seen[columns]
         elapsed = (self.clock[0] - seen)[:, None]
@@ -154,7 +154,7 @@ class State:
         if prior.shape[2] != self.cells.shape[2]:
             msg = f"prior: {prior.shape[2]} components, the belief has {self.cells.shape[2]}"
             raise ValueError(msg)
-        if self.kind != STILL:
+        if not self.still:
             self.cells = self.each().astype(self.cells.dtype)
             self.blank, self.lazy = None, None
         self.kind = kind

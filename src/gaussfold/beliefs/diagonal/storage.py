@@ -6,7 +6,7 @@ import numpy as np
 
 from gaussfold.beliefs.diagonal.coupling import coupling_from_form
 from gaussfold.beliefs.diagonal.state import State
-from gaussfold.engine.sparse.cells import FORGETS, STILL, WALKS
+from gaussfold.engine.sparse.cells import FORGETS, WALKS
 from gaussfold.schema import Part, equal, refuse, together
 from gaussfold.schema import check as check_parts
 
@@ -45,7 +45,7 @@ def to_arrays(state: State, *, copy: bool) -> dict[str, np.ndarray]:
         "coupling": np.array(state.coupling.form),
         "log_weights": state.log_weights,
     }
-    if state.kind != STILL:
+    if not state.still:
         arrays |= {"seen": state.seen, "clock": state.clock, "kind": np.array([state.kind]), "prior": state.prior}
     return {name: array.copy() for name, array in arrays.items()} if copy else arrays
 
