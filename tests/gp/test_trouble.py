@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from gaussfold import likelihoods as lk
+from gaussfold.expectations.cubature import QuasiRandom
 from gaussfold.gp import Covariance, GaussianProcess, Linear, Matern32
 
 X = np.linspace(0.0, 1.0, 6)
@@ -120,6 +121,10 @@ CASES = {
     "limits": (
         lambda: gp().fit(X, Y).learn_hyperparameters(bounds={"covariance.variance": 3.0}),
         r"bounds\['covariance.variance'\]=3.0: give two positive numbers",
+    ),
+    "quasi-random-points": (
+        lambda: gp(cubature=QuasiRandom(10**9)),
+        "points=1000000000: QuasiRandom takes at most 1000000; a few thousand",
     ),
     "not-fitted": (lambda: gp().predict(X), r"has seen no data; call fit\(X, Y\) first"),
     "other-width": (lambda: gp().fit(X, Y).predict(np.zeros((2, 2))), "X has 2 columns; the model was fitted on 1"),

@@ -104,7 +104,7 @@ class QuasiRandom:
     Parameters
     ----------
     points
-        How many, an even number; twice the dimension and eight more are the least that is taken.
+        How many, an even number up to 10⁶; twice the dimension and eight more are the least that is taken.
 
     Examples
     --------
@@ -119,6 +119,9 @@ class QuasiRandom:
     def __post_init__(self) -> None:
         if whole("points", self.points, least=2, owner="QuasiRandom") % 2:
             msg = f"points={self.points!r}: QuasiRandom needs an even number, each point has a mirror image"
+            raise ValueError(msg)
+        if self.points > MAX_POINTS:
+            msg = f"points={self.points!r}: QuasiRandom takes at most {MAX_POINTS}; a few thousand are plenty"
             raise ValueError(msg)
 
     def size(self, dim: int) -> int:
