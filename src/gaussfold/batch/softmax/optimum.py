@@ -45,7 +45,7 @@ def optimum(
 
     Mean and precision may swing about each other, or creep: the next point is that mixture of the last few steps' ends
     whose steps all but cancel (Anderson's acceleration). If F falls there, half of a plain step, or less, is gone, and
-    the mixtures after it go no farther than that, until some have done well.
+    of blocks the mixtures after it go no farther than that, until some have done well; one Gaussian needs no such care.
     """
     now = type(start).of(rows, start.mean, start.curvature)
     seen, move, past, units, pace = now.seen(rows), math.inf, Past(), now.units(rows), 1.0
@@ -67,7 +67,7 @@ def optimum(
             part, found = _tried(now, (halfway, now.curvature + share * (there.curvature - now.curvature)), rows)
             if share < SHORTEST and found is not None:
                 break
-        now, seen, pace = part, found, share
+        now, seen, pace = part, found, share if isinstance(now, Blocks) else 1.0
     return now, seen, move
 
 
