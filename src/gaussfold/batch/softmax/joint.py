@@ -66,7 +66,7 @@ class Joint(NamedTuple):
         for part in rows.pieces():
             middle, root = self._latents(rows.X[part], inverse)
             once = rows.once[part, None]
-            values, vectors = np.linalg.eigh(turned(root) @ (once[:, :, None] * self.curvature[part]) @ root)
+            values, vectors = np.linalg.eigh(turned(root) @ (once[:, :, None] * seen.curvature[part]) @ root)
             left = root @ (vectors / np.sqrt(np.maximum(1.0 - values, LEAST_LEFT))[:, None])  # a root of V
             before = middle - np.einsum("ikt,ilt,il->ik", left, left, once * seen.gradient[part], optimize=True)
             score += rows.log_predictive(before[:, :, None] + left @ rows.nodes, part)
