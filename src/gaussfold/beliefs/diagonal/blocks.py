@@ -11,13 +11,14 @@ from numpy.typing import DTypeLike
 from gaussfold import checks
 from gaussfold.beliefs.diagonal.base import NO_SECOND_VISIT, DiagonalBelief, check_dim
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
+from gaussfold.beliefs.diagonal.class_weights import ClassWeights
 from gaussfold.beliefs.diagonal.coupling import resolve_coupling
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.beliefs.diagonal.passes import Undo
 from gaussfold.dynamics import Dynamics, moving
 from gaussfold.engine.softmax.sparse import absorb_classes
 from gaussfold.observations import Observations, admit
-from gaussfold.rows import as_rows, dense_rows, sparse_rows
+from gaussfold.rows import sparse_rows
 from gaussfold.trace import ONCE, Pass, RowError, Trace
 from gaussfold.types import Array, ArrayLike, ClassProgram, Moments, Program
 
@@ -33,7 +34,7 @@ class LearnedClasses(NamedTuple):
 
 
 @final
-class DiagonalBlocks(DiagonalBelief):
+class DiagonalBlocks(ClassWeights, DiagonalBelief):
     """N(mean, diag(var)) over the weights of K classes, d features each; the classes of a feature lie side by side.
 
     As :class:`gaussfold.BlockGaussian` of diagonal blocks, for wide sparse rows: a row costs time in proportion to its
@@ -110,29 +111,10 @@ class DiagonalBlocks(DiagonalBelief):
         cells = self.cells() if columns is None else self.cells(np.asarray(columns))
         return Moments(cells[:, 0].T.copy(), cells[:, 1].T.copy())
 
-    @property
-    def mean(self) -> Array:
-        """Mean of all weights, class after class: shape (K d,)."""
-        return self.weights().mean.ravel()
-
-    def variance(self) -> Array:
-        """Variance of all weights, class after class."""
-        return self.weights().variance.ravel()
-
     def class_marginals(self, X: ArrayLike, classes: int) -> Moments:
         """Mean and variance (n, K) of x'θ_k for each row x."""
         checks.same_dim("classes", classes, self.classes)
         return self.marginals(X)
-
-    def marginal(self, X: ArrayLike) -> Moments:
-        """Mean and variance of x'θ for rows x over the weights of all classes."""
-        rows = dense_rows(as_rows(X, self.features * self.classes))
-        return Moments(rows @ self.mean, rows**2 @ self.variance())
-
-    def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """Draw n parameter vectors, class after class."""
-        mean = self.mean
-        return mean + np.sqrt(self.variance()) * rng.standard_normal((n, mean.size))
 
     def sample_latent(self, X: ArrayLike, n: int, rng: np.random.Generator) -> Array:
         """Draw x'θ_k at all rows jointly, n times, shape (n, rows, K): only the weights that the rows see are drawn."""
@@ -145,11 +127,6 @@ class DiagonalBlocks(DiagonalBelief):
         for draw, path in zip(draws, out, strict=True):
             np.add.at(path, row, rows.data[:, None] * draw[place])
         return out
-
-    def log_prob(self, theta: ArrayLike) -> Array:
-        """Log density at each row of theta (or at one vector), class after class."""
-        away, variance = np.asarray(theta, dtype=float) - self.mean, self.variance()
-        return np.asarray(-0.5 * (away**2 / variance + np.log(2.0 * np.pi * variance)).sum(axis=-1))
 
     def state(self, *, copy: bool = True) -> dict[str, np.ndarray]:
         """As of every diagonal belief, and that its components are classes."""

@@ -11,11 +11,12 @@ from numpy.typing import DTypeLike
 from gaussfold import checks, schema
 from gaussfold.beliefs.diagonal.base import NO_SECOND_VISIT
 from gaussfold.beliefs.diagonal.blocks import DiagonalBlocks, LearnedClasses
+from gaussfold.beliefs.diagonal.class_weights import ClassWeights
 from gaussfold.dynamics import Dynamics, Forgetting
 from gaussfold.engine.softmax.stacking import look_classes, stack_classes
 from gaussfold.observations import Observations, admit
 from gaussfold.protocols import Belief
-from gaussfold.rows import as_rows, dense_rows, sparse_rows
+from gaussfold.rows import sparse_rows
 from gaussfold.trace import ONCE, Pass, RowError, Trace, check_moments
 from gaussfold.types import Array, ArrayLike, ClassProgram, Moments, Program
 
@@ -41,7 +42,7 @@ class _Look(NamedTuple):
 
 
 @final
-class DiagonalClassStack:
+class DiagonalClassStack(ClassWeights):
     """Lanes of :class:`DiagonalBlocks` that differ in their prior see the same rows; what each counts is learned.
 
     Their latents are the inputs of a *stack*: a small dense Gaussian over how much each lane counts, conditioned on
@@ -129,15 +130,6 @@ class DiagonalClassStack:
         spread = np.tensordot(self._share, np.sqrt(np.stack([part.variance for part in parts])), axes=1)
         return Moments(mean, np.maximum(spread**2, np.finfo(float).tiny))
 
-    @property
-    def mean(self) -> Array:
-        """Mean of all weights, class after class: shape (K d,)."""
-        return self.weights().mean.ravel()
-
-    def variance(self) -> Array:
-        """Variance of all weights, class after class."""
-        return self.weights().variance.ravel()
-
     def class_marginals(self, X: ArrayLike, classes: int) -> Moments:
         """Mean and variance (n, K) of each class's latent, for each row."""
         checks.same_dim("classes", classes, self.classes)
@@ -156,16 +148,6 @@ class DiagonalClassStack:
         check_moments(Moments(told.mean, told.variance))
         return told
 
-    def marginal(self, X: ArrayLike) -> Moments:
-        """Mean and variance of x'θ for rows x over the weights of all classes."""
-        rows = dense_rows(as_rows(X, self.dim))
-        return Moments(rows @ self.mean, rows**2 @ self.variance())
-
-    def sample(self, n: int, rng: np.random.Generator) -> Array:
-        """Draw n parameter vectors, class after class."""
-        mean = self.mean
-        return mean + np.sqrt(self.variance()) * rng.standard_normal((n, mean.size))
-
     def sample_latent(self, X: ArrayLike, n: int, rng: np.random.Generator) -> Array:
         """Draw x'θ_k at all rows jointly, n times, shape (n, rows, K), about what :meth:`class_marginals` says."""
         rows = sparse_rows(X, self.features)
@@ -177,11 +159,6 @@ class DiagonalClassStack:
         for draw, path in zip(away, out, strict=True):
             np.add.at(path, row, rows.data[:, None] * draw[place])
         return out
-
-    def log_prob(self, theta: ArrayLike) -> Array:
-        """Log density at each row of theta (or at one vector), class after class."""
-        away, variance = np.asarray(theta, dtype=float) - self.mean, self.variance()
-        return np.asarray(-0.5 * (away**2 / variance + np.log(2.0 * np.pi * variance)).sum(axis=-1))
 
     # Learning.
 
