@@ -27,6 +27,7 @@ extensions = [
     "docs.ext.command_line",
     "docs.ext.error_messages",
     "docs.ext.own_members",
+    "docs.ext.thumbnails",
 ]
 exclude_patterns = ["skeletons", "figures", "ext", "_build"]
 templates_path = ["_templates"]

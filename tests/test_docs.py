@@ -1,6 +1,7 @@
 """The map is true: what docs and sources point at exists."""
 
 import inspect
+import pydoc
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -89,16 +90,29 @@ def test_every_page_is_a_matter_of_minutes():
         assert len(prose.split()) <= 2000, page
 
 
-def test_the_reference_has_every_public_name():
-    """Of the package, and of the modules that it names."""
+def documented() -> set[str]:
+    """All names of the reference, with their modules."""
     listed = set()
     for page in (ROOT / "docs" / "reference").glob("*.md"):
         for block in re.findall(r"^```{eval-rst}(.*?)^```", page.read_text(), re.M | re.S):
             module = re.search(r"currentmodule:: (\S+)", block).group(1)
             listed |= {f"{module}.{name}" for name in re.findall(r"^   (\w+)$", block, re.M)}
+    return listed
+
+
+def test_the_reference_has_every_public_name():
+    """Of the package, and of the modules that it names."""
     modules = {name for name in gf.__all__ if inspect.ismodule(getattr(gf, name))}
     expected = {f"gaussfold.{name}" for name in gf.__all__ if name not in modules and not name.startswith("__")}
-    assert expected <= listed, sorted(expected - listed)
+    assert expected <= documented(), sorted(expected - documented())
+
+
+def test_half_of_what_is_public_shows_how_it_is_used():
+    """The examples themselves run as doctests."""
+    pytest.importorskip("jax")
+    things = {name: pydoc.locate(name) for name in documented()}
+    examples = [">>>" in (inspect.getdoc(thing) or "") for thing in things.values() if callable(thing)]
+    assert sum(examples) >= len(examples) / 2, f"{sum(examples)} of {len(examples)}"
 
 
 def test_the_page_of_the_command_line_is_its_help():

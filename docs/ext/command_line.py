@@ -33,7 +33,7 @@ def page() -> str:
         for panel, members in panels.items():
             rows = [_row(part) for part in members if part.name != "help"]
             if rows:
-                parts.append(f"**{panel}**\n\n| | |\n|---|---|\n" + "\n".join(rows) + "\n")
+                parts.append(f"**{panel}**\n\n| option | meaning |\n|---|---|\n" + "\n".join(rows) + "\n")
     parts.append("## Exit codes\n\n| code | meaning |\n|---|---|\n" + "\n".join(_codes(HELP)) + "\n")
     return "\n".join(parts)
 
