@@ -1,7 +1,7 @@
 """What every page of the built site must have: ``python -m tools.pages [FOLDER]``; `tools.site` asks after each build.
 
 Links that lead to a page, a part of it or a file that is there; one title, headings that go down a step at a time; a
-language, a title, a width for small screens; pictures that say in words what they show; tables whose heads are not empty.
+language, a title, a width for small screens; pictures that say in words what they show; columns that have a head.
 Contrast is the theme's: it was looked at with axe-core, in light and in dark.
 """
 

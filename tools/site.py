@@ -1,6 +1,6 @@
-"""Build the site: ``python -m tools.site`` into ``output/site``, offline, warnings as errors (``nox -s docs``), and look at its pages.
+"""Build the site: ``python -m tools.site`` into ``output/site``, offline, warnings as errors (``nox -s docs``).
 
-``--quick`` leaves the guides unrun, for who is writing a page.
+Its pages are looked at afterwards (`tools.pages`). ``--quick`` leaves the guides unrun, for who is writing a page.
 """
 
 from __future__ import annotations
