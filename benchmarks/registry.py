@@ -87,6 +87,10 @@ BENCHMARKS = {
         "benchmarks.gp_sbc",
         "simulation-based calibration of Gaussian processes with default options, eight likelihoods, and a picture",
     ),
+    "gp-space-time": (
+        "benchmarks.gp_space_time",
+        "space x time on a Markov time axis: evidence beside the dense prior, seconds by times and places",
+    ),
     "scale": (
         "benchmarks.scale",
         "learning apart by 4, 16 and 64 shards beside one pass: loss, KL, coverage, processor time; fresh seeds",

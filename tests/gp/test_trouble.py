@@ -43,7 +43,7 @@ CASES = {
     "linear-product": (lambda: gp("markov", covariance=Linear() * Matern32()), "product with a linear covariance"),
     "two-columns": (
         lambda: gp("markov").fit(np.zeros((6, 2)), Y),
-        r"X has 2 columns: structure='markov' needs exactly one .*use structure='dense' or 'sparse'",
+        r"X has 2 columns: structure='markov' needs exactly one .*use a SpaceTime covariance for time and places",
     ),
     "no-rows": (lambda: gp().fit(np.zeros((0, 1)), []), r"X has no rows \(shape \(0, 1\)\); at least one is needed"),
     "nan-input": (

@@ -1,7 +1,8 @@
 """Gaussian processes: covariances, three kinds of prior, and the model that joins them to a likelihood and a rule.
 
 - `covariances`: one covariance function, one file, its state-space form with it
-- `priors`: what a prior promises; `dense`, `sparse`, `markov` (`chain`, `kalman`, `square_root`, `two_passes`) keep it
+- `priors`: what a prior promises; `dense`, `sparse`, `markov` (`chain`, `kalman`, `square_root`, `two_passes`) keep it,
+  and `space_time`, which is a Markov prior of many places
 - `affine`, `means`, `linear_parts`: mean functions, offsets and mixtures of processes, for all three priors
 - `weighted`, `outputs`, `extras`: rows that count more or less, several outputs
 - `site_updates`, `starts`, `walk`, `mixing`, `inference`: sites from marginals, marginals from sites, until they settle

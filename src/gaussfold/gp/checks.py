@@ -147,14 +147,21 @@ def batch_size_of(batch_size: int | None, structure: str, *, plain: bool) -> int
     return whole("batch_size", batch_size)
 
 
-def streams(structure: str, batch_size: int | None) -> None:
+def streams(structure: str, batch_size: int | None, *, in_space: bool) -> None:
     """Refuse a model that cannot take rows in without a fit."""
+    if structure == "markov" and in_space:
+        msg = "partial_fit with SpaceTime and structure='markov' is not there; call fit, or use structure='sparse'"
+        raise ValueError(msg)
     if structure == "dense" or batch_size is not None:
         msg = (
             f"structure={structure!r}, batch_size={batch_size!r}: partial_fit needs structure='markov', or 'sparse' "
             "with batch_size=None; call fit instead"
         )
         raise ValueError(msg)
+
+
+MOST_PLACES = 300
+"""Of a process in space and time, where nobody has said how many."""
 
 
 def inducing_of(inducing: Any, X: Array, rng: np.random.Generator) -> Array:
@@ -174,6 +181,23 @@ def inducing_of(inducing: Any, X: Array, rng: np.random.Generator) -> Array:
         msg = f"inducing has {Z.shape[1]} columns and X has {X.shape[1]}; they live in the same space"
         raise ValueError(msg)
     return Z
+
+
+def places_of(inducing: Any, where: Array) -> Array | None:
+    """Places of a process in space and time: given, so many of those that the data have, or (None) all of them.
+
+    Drawn with a seed of their own, so that a model set to other hyperparameters, or loaded, has the same.
+    """
+    if inducing is not None:
+        return inducing_of(inducing, where, np.random.default_rng(0))
+    count = len(np.unique(where, axis=0))
+    if count > MOST_PLACES:
+        msg = (
+            f"X has {count} different places, and every one of more than {MOST_PLACES} makes a large state; "
+            "give inducing=50, say, or the places as an array, or use structure='sparse'"
+        )
+        raise ValueError(msg)
+    return None
 
 
 def _spread(X: Array, count: int, rng: np.random.Generator) -> Array:

@@ -15,6 +15,7 @@ from gaussfold.gp.priors import Marginals, PriorGradient, Slopes, lost, split
 from gaussfold.linalg.jitter import jittered_root
 from gaussfold.linalg.roots import log_det
 from gaussfold.linalg.small import non_positive, smallest_eigenvalues
+from gaussfold.linalg.triangles import divided
 from gaussfold.types import Array, Sites
 
 ROUNDED = 1e-12
@@ -69,8 +70,7 @@ class _Solved:
     def _whitened(self, K: Sequence[Array]) -> Array:
         """``L⁻¹ W'K``, shape (ND, D, n)."""
         rooted = self._rooted(K).reshape(self.size, -1)
-        half = solve_triangular(self.lower, rooted, lower=True, overwrite_b=True)
-        return np.asarray(half).reshape(self.size, self.latents, -1)
+        return divided(rooted, self.lower).reshape(self.size, self.latents, -1)
 
     def _downdate(self, K: Sequence[Array]) -> None:
         near = self._whitened([k[self.rows] for k in K])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def log_evidence(model: GaussianProcess, X: Array, Y: Array, extras: Extras) -> float:
     """``log p(Y)`` at the present hyperparameters: exact for normal noise, else minus the energy of a fit."""
     likelihood = model.likelihood
-    if model.structure == "markov" and isinstance(likelihood, Gaussian) and model.mixing is None:
+    if model.structure == "markov" and not model.in_space and isinstance(likelihood, Gaussian) and model.mixing is None:
         link = model.map_at(X, extras.offset)
         y = Y[:, 0] if link is None or link.shift is None else Y[:, 0] - link.shift[:, 0]
         return _by_filter(model, X, y, likelihood.std, extras.weights)

@@ -14,6 +14,7 @@ from gaussfold.checks import between, not_negative, whole
 from gaussfold.gp import checks, means, times
 from gaussfold.gp.affine import Affine, AffineMap
 from gaussfold.gp.covariances import Covariance
+from gaussfold.gp.covariances.space_time import space_time_terms
 from gaussfold.gp.dense import DensePrior
 from gaussfold.gp.extras import NONE, Extras, extras_of
 from gaussfold.gp.inference import FitResult, iterate, start
@@ -23,6 +24,7 @@ from gaussfold.gp.online import Online
 from gaussfold.gp.origin import GONE, Anchor
 from gaussfold.gp.priors import Marginals, Prior
 from gaussfold.gp.site_updates import energy, update_sites
+from gaussfold.gp.space_time import is_space_time, space_time_prior
 from gaussfold.gp.sparse import SparsePrior, Tied
 from gaussfold.gp.stochastic import fit_in_batches
 from gaussfold.gp.threads import fitting_threads
@@ -69,8 +71,11 @@ class Fitting:
             covariance, self.latents if self.mixing is None else self.mixing.shape[1]
         )
         self.means = means_of(mean, self.latents)
+        self.in_space = is_space_time(self.covariances)
         if self.structure == "markov":
-            for each in self.covariances:
+            for each in (k.time for c in self.covariances for k in space_time_terms(c)):
+                each.state_space()
+            for each in self.covariances if not self.in_space else ():
                 each.state_space()
         self.inducing = inducing
         self.damping = between("damping", damping, 0, 1, "(]")
@@ -227,6 +232,12 @@ class Fitting:
 
     def plain_prior(self, X: Array, kernels: tuple[Covariance, ...], Z: Array | None) -> Prior:
         """Independent processes of mean zero with these covariances."""
+        if self.structure == "markov" and is_space_time(kernels):
+            for each in kernels:
+                each.check_columns(X.shape[1])
+            return space_time_prior(
+                kernels, X, checks.places_of(self.inducing, space_time_terms(kernels[0])[0].split(X)[1])
+            )
         inner: Prior | None = MarkovPrior(kernels, X) if self.structure == "markov" else None
         for each in kernels:
             each.check_columns(X.shape[1])

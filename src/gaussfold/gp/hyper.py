@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar, cast
+
+import numpy as np
 
 from gaussfold.gp.covariances import Covariance
 from gaussfold.likelihoods.chained import VectorLikelihood
 from gaussfold.protocols import Likelihood
+from gaussfold.types import Array
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -37,6 +40,17 @@ def parameters(covariances: tuple[Covariance, ...], likelihood: object) -> dict[
         for name, value in covariance.parameters().items()
     }
     return found | {f"likelihood.{name}": value for name, value in likelihood_parameters(likelihood).items()}
+
+
+def ranges_of(covariances: tuple[Covariance, ...], names: Sequence[str], X: Array) -> Array:
+    """How far the inputs reach in the columns that each hyperparameter of a covariance measures, their mean."""
+    owners = dict(zip(prefixes(covariances), covariances, strict=True))
+    found = []
+    for name in names:
+        prefix = next(prefix for prefix in owners if name.startswith(prefix))
+        ranges = np.ptp(owners[prefix].seen_by(name.removeprefix(prefix), X), axis=0)
+        found.append(float(np.where(ranges > 0.0, ranges, 1.0).mean()))
+    return np.array(found)
 
 
 def replaced(

@@ -41,6 +41,12 @@ FIRST_STAGE = 10
 """Steps on the subset of a large sparse model before batches of all rows take over."""
 
 
+LOOK_BACK = 5
+"""Evaluations over which the pace of a search is measured."""
+HOPE = 2.0
+"""Times its pace: a later search that would not reach the best one before it even so, in what is left of it, ends."""
+
+
 class Learned(NamedTuple):
     """How learning went."""
 
@@ -87,7 +93,7 @@ def learn(model: GaussianProcess, optimizer: str, options: Options) -> Learned:
 
 def _best_of(
     problem: Objective,
-    search: Callable[[Objective, int], Learned],
+    search: Callable[[Objective, int, float], Learned],
     starts: Sequence[dict[str, float]],
     max_iter: int,
 ) -> Learned:
@@ -102,7 +108,9 @@ def _best_of(
             problem.set(problem.at(values))
             start(model, chosen=True)
         try:
-            found = search(problem, max_iter)
+            found = search(problem, max_iter, lowest)
+        except BehindError:
+            continue
         except ValueError as error:  # another start may do
             failed = error
             continue
@@ -208,7 +216,21 @@ def _minimise(fn: Callable[[Array], tuple[float, Array]], problem: Objective, li
     return Found(x, bool(found.success))
 
 
-def _profile(problem: Objective, max_iter: int) -> Learned:
+class BehindError(Exception):
+    """A search that will not come to where an earlier one has ended."""
+
+
+def _refuse_behind(history: Sequence[float], left: int, rival: float) -> None:
+    """Give up a search whose pace, doubled, would leave it above the rival's energy at its end."""
+    if len(history) <= LOOK_BACK or not np.isfinite(rival):
+        return
+    now = min(history)
+    pace = (min(history[:-LOOK_BACK]) - now) / LOOK_BACK
+    if now - HOPE * pace * max(left, LOOK_BACK) > rival:
+        raise BehindError
+
+
+def _profile(problem: Objective, max_iter: int, rival: float) -> Learned:
     model = problem.model
     history: list[float] = []
     with Progress("learning", max_iter, 0, model.verbose) as progress:
@@ -216,6 +238,7 @@ def _profile(problem: Objective, max_iter: int) -> Learned:
         def evaluate(x: Array) -> tuple[float, Array]:
             value, slope = problem.profile(x)
             history.append(value)
+            _refuse_behind(history, max_iter - len(history), rival)
             progress.show(len(history), f"energy {min(history):.6g}")
             return value, slope
 
@@ -225,7 +248,7 @@ def _profile(problem: Objective, max_iter: int) -> Learned:
     return Learned(value, problem.evaluations, found.success, tuple(history), model.parameters())
 
 
-def _alternate(problem: Objective, max_iter: int) -> Learned:
+def _alternate(problem: Objective, max_iter: int, rival: float) -> Learned:
     model = problem.model
     history = [problem.infer()]
     converged = False
@@ -234,6 +257,7 @@ def _alternate(problem: Objective, max_iter: int) -> Learned:
             found = _minimise(problem.at_fixed_sites, problem, 5)
             problem.set(found.x)
             history.append(problem.infer())
+            _refuse_behind(history, max_iter - len(history), rival - problem.penalty())
             progress.show(len(history) - 1, f"energy {history[-1]:.6g}")
             converged = abs(history[-1] - history[-2]) <= model.tol * (1.0 + abs(history[-1]))
             if converged:

@@ -84,7 +84,7 @@ class MarkovPrior:
         if X.shape[1] != 1:
             msg = (
                 f"X has {X.shape[1]} columns: structure='markov' needs exactly one (time); "
-                "use structure='dense' or 'sparse' for inputs in several dimensions"
+                "use a SpaceTime covariance for time and places, or structure='dense' or 'sparse'"
             )
             raise ValueError(msg)
         self.covariances = tuple(covariances)

@@ -43,9 +43,11 @@ class GaussianProcess(Predicting):
         always leave a posterior and only its fixed point is a minimum of the energy; for batches, whose steps cannot be
         checked, it is "heuristic" unless the likelihood is log-concave.
     structure : {"dense", "sparse", "markov"}, default="dense"
-        Exact with cost N³; inducing inputs with cost N M²; Kalman filter with cost N, for one input column.
+        Exact with cost N³; inducing inputs with cost N M²; Kalman filter with cost N, for one input column, or several
+        with a `SpaceTime` covariance.
     inducing : int or array of shape (M, d), default=None
-        For "sparse": how many inducing inputs to draw from X (None: 100), or the inputs.
+        For "sparse": how many inducing inputs to draw from X (None: 100), or the inputs. For "markov" with `SpaceTime`:
+        how many places, or these, without time (None: all places of X, which is exact).
     damping : float, default=1.0
         Longest step ρ of (9), in (0, 1]. Steps are checked and shortened, see `gaussfold.gp.walk`, unless an exact
         number of iterations is asked for.
@@ -242,7 +244,7 @@ class GaussianProcess(Predicting):
             Markov: False forgets points that have left the window but for one state, so that memory does not grow;
             earlier times can then no longer be predicted. Once forgotten they stay so.
         """
-        checks.streams(self.structure, self.batch_size)
+        checks.streams(self.structure, self.batch_size, in_space=self.in_space)
         rows, values, clock = self._more(X, Y)
         extras = extras_of(offset, sample_weight, len(rows), self.latents, self.rule)
         if self.structure == "sparse":

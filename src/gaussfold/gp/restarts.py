@@ -41,7 +41,7 @@ def chosen(model: GaussianProcess, names: Sequence[str], restarts: int | None) -
     if restarts is None:
         restarts = 1 if len(model.X_) <= FEW_ROWS else 0
     rows = _some(len(model.X_), SCREEN)
-    candidates = [given, *suggested(given, model.X_[rows], model.Y_[rows], model.likelihood)]
+    candidates = [given, *suggested(model, given, model.X_[rows], model.Y_[rows])]
     energies = [screened(model, values, rows) for values in candidates]
     order = np.argsort(energies, kind="stable")
     best = [candidates[i] for i in order[: restarts + 1] if np.isfinite(energies[i])]
@@ -90,15 +90,17 @@ def twin(
     )  # fmt: skip
 
 
-def suggested(given: Mapping[str, float], X: Array, Y: Array, likelihood: object) -> list[dict[str, float]]:
+def suggested(model: GaussianProcess, given: Mapping[str, float], X: Array, Y: Array) -> list[dict[str, float]]:
     """Starts from the data's own scales; what is neither a length, a variance, a noise nor a period stays as given."""
-    values = dict(given) | _of_labels(given, Y, likelihood)
+    values = dict(given) | _of_labels(given, Y, model.likelihood)
     circles = {name.rpartition(".")[0] for name in given if name.endswith(".period")}
     period = _period(X, Y) if circles else None
     if period is not None:
         values |= {f"{owner}.period": period for owner in circles}
     lengths = [n for n in given if "lengthscale" in n.rpartition(".")[2] and n.rpartition(".")[0] not in circles]
-    return [values | {name: share * _range(X, name) for name in lengths} for share in (SHARES if lengths else (1.0,))]
+    reach = hyper.ranges_of(model.covariances, lengths, X)
+    shares = SHARES if lengths else (1.0,)
+    return [values | dict(zip(lengths, share * reach, strict=True)) for share in shares]
 
 
 def _of_labels(given: Mapping[str, float], Y: Array, likelihood: object) -> dict[str, float]:
@@ -112,13 +114,6 @@ def _of_labels(given: Mapping[str, float], Y: Array, likelihood: object) -> dict
     spread = float(y.std()) if y.size > 1 and y.std() > 0.0 else 1.0
     variances = {name: spread**2 for name in given if name.endswith("variance")}
     return variances | {name: 0.3 * spread for name in ("likelihood.std", "likelihood.scale") if name in given}
-
-
-def _range(X: Array, name: str) -> float:
-    """Of the column that a length scale belongs to, or the mean of all."""
-    ranges = np.ptp(X, axis=0)
-    ranges = np.where(ranges > 0.0, ranges, 1.0)
-    return float(ranges[int(name.split("[")[-1].rstrip("]"))] if name.endswith("]") else ranges.mean())
 
 
 def _is_noise(given: Mapping[str, float]) -> bool:

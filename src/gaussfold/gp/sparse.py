@@ -8,11 +8,11 @@ Inducing variables are kept whitened: ``u = L v`` with ``L L' = K_uu`` and v ~ N
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, block_diag, cho_solve, cholesky
-from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotri
 
 from gaussfold.gp.covariances import Covariance
@@ -23,6 +23,7 @@ from gaussfold.gp.row_blocks import row_blocks
 from gaussfold.linalg.jitter import jittered_root
 from gaussfold.linalg.roots import log_det
 from gaussfold.linalg.small import root_adjoint
+from gaussfold.linalg.triangles import divided
 from gaussfold.types import Array, Sites
 
 REMEDY = "use fewer inducing inputs or move them apart, or add a White covariance"
@@ -43,11 +44,6 @@ class Features:
                 a = self.A[d][:, rows] = divided(covariance(Z, X[rows]), L)
                 self.open[rows, d] = covariance.diagonal(X[rows]) - np.einsum("mn,mn->n", a, a)
         np.maximum(self.open, 0.0, out=self.open)  # K_uu carries the jitter, and rounding is all that is cut
-
-
-def divided(matrix: Array, L: Array, *, turned: bool = False) -> Array:
-    """``L⁻¹ matrix`` or, turned, ``L⁻ᵀ matrix``, in the matrix's place if it is contiguous: BLAS sees transposes."""
-    return np.asarray(dtrsm(1.0, L, matrix.T, side=1, lower=1, trans_a=0 if turned else 1, overwrite_b=1).T)
 
 
 class Tied(NamedTuple):
@@ -74,7 +70,12 @@ def _products(A: list[Array], weights: Array) -> Array:
     for rows in row_blocks(A[0].shape[1], BLOCK):
         for d, a in enumerate(A):
             for c in range(d + 1):
-                out[d, :, c] += (a[:, rows] * weights[rows, d, c]) @ A[c][:, rows].T
+                weight = weights[rows, d, c]
+                if c == d and (weight >= 0.0).all():  # the product of a matrix with its own transpose costs half
+                    half = a[:, rows] * np.sqrt(weight)
+                    out[d, :, d] += half @ half.T
+                else:
+                    out[d, :, c] += (a[:, rows] * weight) @ A[c][:, rows].T
     for d in range(D):
         for c in range(d):
             out[c, :, d] = out[d, :, c].T
@@ -93,12 +94,16 @@ class Solved:
     def __init__(self, tied: Tied) -> None:
         size = len(tied.shift)
         try:
-            lower = np.asarray(cholesky(np.eye(size) + tied.precision, lower=True))
+            self._lower = lower = np.asarray(cholesky(np.eye(size) + tied.precision, lower=True))
         except LinAlgError:
             raise lost() from None
-        self.cov = inverse_of(lower)
         self.mean = np.asarray(cho_solve((lower, True), tied.shift))
         self.log_z = -0.5 * log_det(lower) + 0.5 * float(tied.shift @ self.mean)
+
+    @cached_property
+    def cov(self) -> Array:
+        """Of v."""
+        return inverse_of(self._lower)
 
     def marginals(self, features: Features) -> Marginals:
         """Of f at the features' inputs, (64)."""
@@ -107,6 +112,10 @@ class Solved:
         mean = np.stack([a.T @ self.mean[d * M : (d + 1) * M] for d, a in enumerate(A)], axis=1)
         inner = np.empty((A[0].shape[1], D, D))
         for rows in row_blocks(len(inner), BLOCK):
+            if D == 1:  # C = L⁻ᵀL⁻¹: a triangular system costs half of a product with C
+                half = divided(A[0][:, rows].copy(), self._lower)
+                inner[rows, 0, 0] = np.einsum("mn,mn->n", half, half)
+                continue
             for d, a in enumerate(A):
                 for c in range(d + 1):
                     reach = self.cov[d * M : (d + 1) * M, c * M : (c + 1) * M] @ A[c][:, rows]

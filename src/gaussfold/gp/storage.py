@@ -146,7 +146,7 @@ def check(model: GaussianProcess, arrays: Mapping[str, np.ndarray]) -> None:
         D = vector.latents
         if sizes["K"] not in (D, D + D * D):
             refuse("memory1", f"{sizes['K']} columns", f"{D} or {D + D * D} are needed")
-    if model.structure == "markov":
+    if model.structure == "markov" and not model.in_space:
         equal("X", sizes["inputs"], 1, "a Markov process has one input")
 
 

@@ -29,6 +29,12 @@ def solve_triangular(matrix: Array, right: Array, *, lower: bool = False, turned
     return _finite(found[:, 0] if right.ndim == 1 else found)
 
 
+def divided(matrix: Array, lower: Array, *, turned: bool = False) -> Array:
+    """``L⁻¹ matrix`` or, turned, ``L⁻ᵀ matrix``, in the matrix's place if it is C-contiguous; nothing is checked."""
+    found = scipy.linalg.blas.dtrsm(1.0, lower, matrix.T, side=1, lower=1, trans_a=0 if turned else 1, overwrite_b=1)
+    return np.asarray(found.T)
+
+
 def inverse_of_lower(lower: Array) -> Array:
     """``L⁻¹`` of a lower triangular L with zeros above; raises as :func:`solve_triangular` does."""
     if lower.flags.c_contiguous:

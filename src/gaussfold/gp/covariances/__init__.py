@@ -24,6 +24,7 @@ from gaussfold.gp.covariances.matern import Matern52 as Matern52
 from gaussfold.gp.covariances.matern import Matern72 as Matern72
 from gaussfold.gp.covariances.periodic import Periodic as Periodic
 from gaussfold.gp.covariances.rational_quadratic import RationalQuadratic as RationalQuadratic
+from gaussfold.gp.covariances.space_time import SpaceTime as SpaceTime
 from gaussfold.gp.covariances.squared_exponential import SquaredExponential as SquaredExponential
 from gaussfold.gp.covariances.white import White as White
 from gaussfold.registry import Catalogue, decode

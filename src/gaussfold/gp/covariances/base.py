@@ -56,7 +56,7 @@ class Covariance(ABC):
 
     def replace(self, values: Mapping[str, float]) -> Self:
         """The same covariance with these hyperparameters, by name; those not named keep their value."""
-        _known(values, self.parameters())
+        refuse_unknown(values, self.parameters())
         changed: dict[str, object] = {}
         for name in self.learned:
             old = vars(self)[name]
@@ -107,6 +107,13 @@ class Covariance(ABC):
         """Refuse inputs of so many columns if this covariance is defined on others."""
         self.diagonal(np.zeros((1, columns)))
         self(np.zeros((1, columns)))
+
+    def seen_by(self, name: str, X: Array) -> Array:
+        """The input columns that the hyperparameter of this name measures: all, or those of the part that has it."""
+        if name.endswith("]"):
+            column = int(name.rpartition("[")[2][:-1])
+            return X[:, [column]]
+        return X
 
     def state_space(self) -> StateSpace:
         """The linear stochastic differential equation with this covariance, for inputs in one column."""
@@ -173,12 +180,17 @@ class _Composite(Covariance):
 
     def replace(self, values: Mapping[str, float]) -> Self:
         """By name, as in :meth:`parameters`."""
-        _known(values, self.parameters())
+        refuse_unknown(values, self.parameters())
         parts = []
         for i, part in enumerate(self.parts):
             mine = {k.split(".", 1)[1]: v for k, v in values.items() if k.split(".", 1)[0] == str(i)}
             parts.append(part.replace(mine))
         return type(self)(tuple(parts))
+
+    def seen_by(self, name: str, X: Array) -> Array:
+        """Of the part."""
+        part, _, rest = name.partition(".")
+        return self.parts[int(part)].seen_by(rest, X)
 
 
 class Sum(_Composite):
@@ -265,7 +277,8 @@ def _flatten(kind: type[_Composite], covariance: Covariance) -> tuple[Covariance
     return covariance.parts if isinstance(covariance, kind) else (covariance,)
 
 
-def _known(values: Mapping[str, float], names: Mapping[str, float]) -> None:
+def refuse_unknown(values: Mapping[str, float], names: Mapping[str, float]) -> None:
+    """Raise for a hyperparameter that is not one of these names."""
     for name in values:
         if name not in names:
             msg = f"hyperparameter {name!r} is not one of {', '.join(map(repr, names))}"

@@ -68,6 +68,10 @@ class Columns(Covariance):
         """Of the columns seen."""
         return self.part.diagonal(self._seen(X))
 
+    def seen_by(self, name: str, X: Array) -> Array:
+        """Of the columns seen."""
+        return self.part.seen_by(name, self._seen(X))
+
     def vjp(self, X: Array, Z: Array | None, bar: Array) -> Array:
         """Of the columns seen."""
         return self.part.vjp(self._seen(X), None if Z is None else self._seen(Z), bar)
