@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 
 import gaussfold as gf
 from gaussfold.dynamics import Forgetting, RandomWalk
-from gaussfold.expectations.classes import class_log_probabilities, predicting_nodes
+from gaussfold.expectations.classes import class_log_probabilities
 from gaussfold.likelihoods import Bernoulli, Gaussian, Softmax, VectorGaussian, VectorLikelihood
 from tests.reference import softmax as reference
 
@@ -102,7 +102,7 @@ def test_block_classes_are_their_twin():
     belief, nodes = start("block"), Softmax(3).class_nodes
     result = gf.fold(belief, Softmax(3), X, y, sample_weight=weight)
     covs = np.stack([0.49 * np.eye(4)] * 3)
-    means, covs, scores = reference.block_fold(np.zeros((3, 4)), covs, X, y, weight, nodes, predicting_nodes(3))
+    means, covs, scores = reference.block_fold(np.zeros((3, 4)), covs, X, y, weight, nodes)
     np.testing.assert_allclose(np.stack([b.mean for b in belief.blocks]), means, atol=2e-5)
     np.testing.assert_allclose(np.stack([b.cov for b in belief.blocks]), covs, atol=2e-5)
     np.testing.assert_allclose(result.log_predictive, scores, atol=1e-5)
@@ -114,7 +114,7 @@ def test_scores_of_classes_are_what_predictions_say(kind):
     rng = np.random.default_rng(6)
     X, y = classes(rng)
     belief = start(kind)
-    gf.fold(belief, Softmax(3), X, y)
+    gf.fold(belief, Softmax(3), X, y, sample_weight=np.full(len(y), 300.0))
     X = np.vstack([X[:6], 400.0 * belief.mean[None, :4]])
     log_p = class_log_probabilities(*belief.class_marginals(X, 3))
     for label in range(3):

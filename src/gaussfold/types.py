@@ -32,7 +32,9 @@ class ClassProgram(NamedTuple):
     nodes: Array
     """(K, S), for N(0, I), of equal weight."""
     scoring: Array
-    """More of them, for the score of a row before it is learned: those that predictions take."""
+    """More of them, for the score of a row before it is learned, of latents with covariances: those of predictions."""
+    largest: Array
+    """The table of ``expectations.largest``: for the score where there are no covariances."""
 
 
 class Moments(NamedTuple):

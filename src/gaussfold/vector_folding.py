@@ -14,6 +14,7 @@ import numpy as np
 from gaussfold.checks import doubles, finite_entries
 from gaussfold.dynamics import Dynamics
 from gaussfold.expectations.classes import predicting_nodes
+from gaussfold.expectations.largest import largest_table
 from gaussfold.likelihoods.chained import VectorLikelihood
 from gaussfold.observations import Observations, check_weight
 from gaussfold.protocols import Belief
@@ -65,7 +66,7 @@ def fold_vectors(
     data = check_vectors(recipe.likelihood, X, Y, belief.dim, sample_weight)
     nodes = recipe.likelihood.class_nodes if _is_compiled(recipe) else None
     if nodes is not None and data.rows is not None and isinstance(belief, TakesClasses):
-        program = ClassProgram(nodes, predicting_nodes(recipe.likelihood.latents))
+        program = ClassProgram(nodes, predicting_nodes(recipe.likelihood.latents), largest_table())
         try:
             return belief.absorb_classes(data.rows, program, how)
         except RowError as error:

@@ -14,7 +14,7 @@ from gaussfold.beliefs.lowrank.belief import LowRankGaussian
 from gaussfold.dynamics import moving
 from gaussfold.engine.softmax.dense import absorb_blocks
 from gaussfold.engine.softmax.independent import independent_site
-from gaussfold.engine.softmax.scores import independent_score
+from gaussfold.engine.softmax.largest import class_log_average, room_for
 from gaussfold.observations import Observations, admit
 from gaussfold.rows import as_rows, dense_rows
 from gaussfold.trace import ONCE, Pass, RowError, Trace, check_moments
@@ -45,7 +45,7 @@ class BlockGaussian:
     >>> X = np.array([[1.0, 0.2], [-1.0, 0.5], [0.1, -2.0], [1.2, 0.0]])
     >>> result = gf.fold(belief, gf.likelihoods.Softmax(3), X, [0, 1, 2, 0])
     >>> print(result.log_predictive.round(2))
-    [-1.09 -0.95 -0.91 -0.61]
+    [-1.1  -0.95 -0.9  -0.61]
     """
 
     def __init__(self, blocks: Sequence[Part]) -> None:
@@ -237,8 +237,8 @@ def _visit(belief: BlockGaussian, data: Observations, program: ClassProgram, how
     k, points = program.nodes.shape
     precision, gradient = np.empty(k), np.empty(k)
     weight = float(data.weight[0]) if variance.max() > 0.0 else 0.0
-    trace.log_predictive[row] = independent_score(
-        mean, variance, int(data.y[0]), program.scoring, np.empty((k + 2, program.scoring.shape[1]))
+    trace.log_predictive[row] = class_log_average(
+        mean, variance, int(data.y[0]), program.largest, room_for(k, program.largest), np.empty((3, k))
     )
     independent_site(
         mean, variance, int(data.y[0]), weight, program.nodes, np.empty((k + 2, points)), np.empty((8, k)),
@@ -262,7 +262,7 @@ def _dense_pass(
     factors = np.stack([block.factor for block in blocks])
     failed = absorb_blocks(
         factors, means, rows, data.y, data.weight, trace.site_precision, trace.site_shift, program.nodes,
-        program.scoring, trace.mean, trace.variance, trace.log_predictive,
+        program.largest, trace.mean, trace.variance, trace.log_predictive,
     )  # fmt: skip
     if failed >= 0:
         raise RowError(int(failed))

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 import scipy
 
+from gaussfold.engine.softmax.largest import class_log_averages
+from gaussfold.expectations.largest import largest_table
 from gaussfold.expectations.quasi_random import enough_nodes, normal_nodes
 from gaussfold.linalg.small import lower_roots
 from gaussfold.types import Array
@@ -23,6 +25,12 @@ def class_log_probabilities(mean: Array, spread: Array) -> Array:
     In the log: a probability may be too small for a double.
     """
     out = np.empty(mean.shape)
+    if spread.ndim == 2:
+        class_log_averages(
+            np.ascontiguousarray(mean, dtype=np.float64), np.ascontiguousarray(spread, dtype=np.float64),
+            largest_table(), out,
+        )  # fmt: skip
+        return out
     for rows, log_p in _log_probabilities(mean, spread):
         found = scipy.special.logsumexp(log_p, axis=2) - np.log(log_p.shape[2])
         out[rows] = found - scipy.special.logsumexp(found, axis=1, keepdims=True)

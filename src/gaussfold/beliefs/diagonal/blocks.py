@@ -161,7 +161,7 @@ class DiagonalBlocks(ClassWeights, DiagonalBelief):
         raise RowError(failed, Trace(*(column[:failed].copy() for column in learned.trace)))
 
     def learn_classes(
-        self, data: Observations, program: ClassProgram, dynamics: Dynamics | None, *, logged: bool = True
+        self, data: Observations, program: ClassProgram, dynamics: Dynamics | None, *, logged: bool, scored: bool = True
     ) -> LearnedClasses:
         """Visit checked rows up to one that fails; where a log is kept they can be taken back."""
         state, before = self._state, dict(vars(self._state))
@@ -177,8 +177,8 @@ class DiagonalBlocks(ClassWeights, DiagonalBelief):
         info = np.finfo(state.cells.dtype)
         failed, size = absorb_classes(
             state.cells, (state.seen, state.clock, state.kind, rate, state.prior), undoing.log, *rows.plain(), data.y,
-            data.weight, (float(info.tiny), float(info.max)), rows.longest, program.nodes, program.scoring, trace.mean,
-            trace.variance, trace.log_predictive, trace.site_precision, trace.site_shift,
+            data.weight, (float(info.tiny), float(info.max)), rows.longest, program.nodes, program.largest, scored,
+            trace.mean, trace.variance, trace.log_predictive, trace.site_precision, trace.site_shift,
         )  # fmt: skip
         return LearnedClasses(trace, int(failed), undoing, int(size), before)
 

@@ -198,7 +198,9 @@ class DiagonalClassStack(ClassWeights):
         outcome: Trace | int = 0
         try:
             for i, lane in enumerate(self._lanes):
-                done.append(lane.learn_classes(data, program, self._dynamics_of(i, how.dynamics)))
+                done.append(
+                    lane.learn_classes(data, program, self._dynamics_of(i, how.dynamics), logged=True, scored=False)
+                )
             failed = [learned.failed for learned in done if learned.failed >= 0]
             outcome = min(failed) if failed else self._join([learned.trace for learned in done], data)
         finally:

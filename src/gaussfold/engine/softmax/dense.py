@@ -16,7 +16,8 @@ from gaussfold.engine.dense.absorb import LARGEST_GROWTH, cavity
 from gaussfold.engine.scalar.vectors import dot
 from gaussfold.engine.softmax.independent import independent_site
 from gaussfold.engine.softmax.joint import invert, joint_site, lower_root, solve_lower, solve_turned
-from gaussfold.engine.softmax.scores import independent_score, joint_score
+from gaussfold.engine.softmax.largest import class_log_average, room_for
+from gaussfold.engine.softmax.scores import joint_score
 
 
 @compiled
@@ -48,7 +49,7 @@ def absorb_blocks(
     site_precision: np.ndarray,
     site_shift: np.ndarray,
     nodes: np.ndarray,
-    scoring: np.ndarray,
+    table: np.ndarray,
     out_mean: np.ndarray,
     out_variance: np.ndarray,
     out_log_predictive: np.ndarray,
@@ -63,7 +64,7 @@ def absorb_blocks(
     b, u = np.empty((k, r)), np.empty(r)
     means, variances, precision, gradient = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
     work, small = np.empty((k + 2, nodes.shape[1])), np.empty((8, k))
-    looked = np.empty((k + 2, scoring.shape[1]))
+    room = room_for(k, table)
     for i in range(n):
         for c in range(k):
             x, centre, factor, seen = rows[i], centres[c], factors[c], b[c]
@@ -88,7 +89,7 @@ def absorb_blocks(
             out_log_predictive[i] = math.nan
             continue
         weight = w[i] if largest > 0.0 else 0.0
-        score = independent_score(means, variances, int(y[i]), scoring, looked)
+        score = class_log_average(means, variances, int(y[i]), table, room, small[:3])
         out_log_predictive[i] = score
         independent_site(means, variances, int(y[i]), weight, nodes, work, small, precision, gradient)
         if weight == 0.0:

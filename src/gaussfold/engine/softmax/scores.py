@@ -1,5 +1,7 @@
 """What a row's class was thought to be worth before it was learned: log E p(y | f), by the nodes that predictions take.
 
+Of latents with covariances; ``largest`` has those of latents without.
+
 Learning gets by with fewer nodes; a score must be what a user would get by asking first. Reference twin:
 ``expectations.classes``.
 """
@@ -13,19 +15,6 @@ import numpy as np
 from gaussfold.engine.compiled import compiled_reduction
 from gaussfold.engine.scalar.exponential import exp_nonpositive, log_positive
 from gaussfold.engine.softmax.joint import lower_root
-
-
-@compiled_reduction
-def independent_score(
-    mean: np.ndarray, variance: np.ndarray, label: int, nodes: np.ndarray, work: np.ndarray
-) -> float:  # fmt: skip
-    """Of latents without covariances. ``work``: (K + 2, S)."""
-    k, size = nodes.shape
-    for c in range(k):
-        row, z, m, s = work[c], nodes[c], mean[c], math.sqrt(variance[c])
-        for j in range(size):
-            row[j] = m + s * z[j]
-    return _log_average(label, k, work)
 
 
 @compiled_reduction

@@ -18,7 +18,7 @@ import numpy as np
 
 from gaussfold.engine.compiled import compiled
 from gaussfold.engine.softmax.independent import independent_site
-from gaussfold.engine.softmax.scores import independent_score
+from gaussfold.engine.softmax.largest import class_log_average, room_for
 from gaussfold.engine.sparse.cells import STILL, note, put, take
 
 Time: TypeAlias = tuple[np.ndarray, np.ndarray, int, float, np.ndarray]
@@ -39,21 +39,25 @@ def absorb_classes(
     limits: tuple[float, float],
     longest: int,
     nodes: np.ndarray,
-    scoring: np.ndarray,
+    table: np.ndarray,
+    scored: bool,
     mean: np.ndarray,
     variance: np.ndarray,
     score: np.ndarray,
     site_precision: np.ndarray,
     site_shift: np.ndarray,
 ) -> tuple[int, int]:
-    """Visit the rows in order; the row that failed or -1, and the log's size. A row is learned whole or not at all."""
+    """Visit the rows in order; the row that failed or -1, and the log's size. A row is learned whole or not at all.
+
+    Scores are left out where nobody asks for them: a stack scores itself.
+    """
     seen, clock, kind, rate, prior = time
     log_cells, log_seen, log_at = log
     tiny, huge = limits
     k = cells.shape[2]
     ms, vs = np.empty(longest * k), np.empty(longest * k)
     work, small = np.empty((k + 2, nodes.shape[1])), np.empty((8, k))
-    gradient, looked = np.empty(k), np.empty((k + 2, scoring.shape[1]))
+    gradient, room = np.empty(k), room_for(k, table)
     flat = cells.reshape(-1)
     now = clock[0]
     size = 0
@@ -69,8 +73,9 @@ def absorb_classes(
         if math.isnan(y[r]):
             score[r] = math.nan
             continue
-        score[r] = independent_score(mean[r], variance[r], int(y[r]), scoring, looked)
-        if not math.isfinite(score[r]):
+        if scored:
+            score[r] = class_log_average(mean[r], variance[r], int(y[r]), table, room, small[:3])
+        if not (math.isfinite(mean[r].sum() + variance[r].sum()) and (math.isfinite(score[r]) or not scored)):
             return r, size
         if not learn:
             continue
