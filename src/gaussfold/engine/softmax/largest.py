@@ -8,7 +8,8 @@ With standard Gumbel noise G the probability of class k is that of f_k + G_k bei
 H_k = exp A, A from the table of ``expectations.largest``: cubic in the share of the noise, of degree five in the
 place. The line is cut into panels with eight Gauss-Legendre nodes, as wide as the narrowest class that still matters
 there; 50 to 100 nodes give p to 1e-7 or better. A probability below `SMALL` is an integral of what is large only in the
-tails of both factors: the same in the log, over more of the line, log p to 1e-4 of itself. Reference twin: ``tests/reference/largest.py``.
+tails of both factors: the same in the log, over more of the line, log p to 1e-4 of itself.
+Reference twin: ``tests/reference/largest.py``.
 """
 
 from __future__ import annotations
