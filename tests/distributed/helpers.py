@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 
 from gaussfold.cli.model import StreamModel
-from gaussfold.cli.setting import FOR_WORKERS, Setting
+from gaussfold.cli.setting import Setting
 from gaussfold.data.reading import Reading, Roles
 from gaussfold.data.units import units_of
 from gaussfold.distributed import Scheme, ShardError, learn_rounds, rounds_of
@@ -44,9 +44,7 @@ class Dying(Here):
 
 
 def model(prior=0.7, bits=10, names=False, **options):
-    return StreamModel(
-        Setting(prior_std=prior, **FOR_WORKERS | options), Reading(bits=bits), names={} if names else None
-    )
+    return StreamModel(Setting(prior_std=prior, **options), Reading(bits=bits), names={} if names else None)
 
 
 def learn(path, engine, start=None, place=None, scheme=SMALL, roles=None, skip_bad=0):

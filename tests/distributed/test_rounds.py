@@ -45,7 +45,8 @@ def test_a_plan_has_every_unit_once_in_order_and_grows(sizes, done):
         done += sum(rows)
 
 
-OPTIONS = [{}, {"prior": "auto"}, {"coupling": "joint"}, {"dtype": "float32"}, {"names": True}]
+MIXED = {"prior": "auto", "lanes": "mixed", "scale": "none"}
+OPTIONS = [{}, {"prior": "auto"}, MIXED, {"coupling": "joint"}, {"dtype": "float32"}, {"names": True}]
 
 
 @pytest.mark.parametrize("options", OPTIONS)
@@ -70,6 +71,51 @@ def test_a_run_that_was_stopped_goes_on_bit_for_bit(data, stopped, tmp_path):
     both, outcomes = learn(data, Here(3), again, again.run)
     assert outcomes[0].round == stopped
     assert bits_of(both) == bits_of(one)
+
+
+def valued(n, seed, start=0):
+    """Rows whose features have sizes of their own: 0.01 to 100."""
+    rng = np.random.default_rng(7)
+    size, weight = 10.0 ** rng.uniform(-2, 2, 30), rng.normal(size=30)
+    rng = np.random.default_rng([seed, start])
+    which, value = rng.integers(0, 30, (n, 4)), rng.gamma(2.0, 0.5, (n, 4))
+    y = np.where(rng.random(n) < 1.0 / (1.0 + np.exp(-(weight[which] * value).sum(axis=1))), 1, -1)
+    return "".join(
+        f"{label} |f " + " ".join(f"x{j}:{size[j] * v:.5g}" for j, v in zip(js, vs, strict=True)) + "\n"
+        for label, js, vs in zip(y, which, value, strict=True)
+    )
+
+
+def test_scales_are_learned_by_shards_as_by_one_pass(tmp_path):
+    path = tmp_path / "many.vw"
+    path.write_text(valued(12000, 3))
+    scheme = Scheme(head=600, most=8)
+    one, two = (learn(path, Here(seed), model("auto"), scheme=scheme)[0] for seed in (0, 1))
+    assert bits_of(one) == bits_of(two)
+    order = in_order(path, model("auto"))
+    np.testing.assert_array_equal(one.scales.values[:, 0], order.scales.values[:, 0])
+    np.testing.assert_allclose(one.scales.values[:, 1], order.scales.values[:, 1], rtol=1e-4)
+    fresh = tmp_path / "fresh.vw"
+    fresh.write_text(valued(4000, 3, start=1))
+    losses = [
+        -np.concatenate([m.score(chunk).log_predictive for chunk in Stream(fresh, m.reading, background=False)]).mean()
+        for m in (order, one)
+    ]
+    assert losses[1] < losses[0] * 1.005, losses
+
+
+def test_columns_of_tables_are_standardised_by_shards_as_by_one_pass(tmp_path):
+    rng = np.random.default_rng(2)
+    x = rng.normal(size=(6000, 2)) * [0.01, 50.0] + [3.0, -20.0]
+    y = rng.random(6000) < 1.0 / (1.0 + np.exp(-(x - [3.0, -20.0]) @ [150.0, 0.02]))
+    path = tmp_path / "t.csv"
+    path.write_text("y,a,b\n" + "".join(f"{int(k)},{u:.6f},{v:.4f}\n" for k, (u, v) in zip(y, x, strict=True)))
+    roles, scheme = Roles(label="y"), Scheme(head=600, most=8)
+    one, two = (learn(path, Here(seed), model("auto"), roles=roles, scheme=scheme)[0] for seed in (0, 1))
+    assert bits_of(one) == bits_of(two)
+    order = in_order(path, model("auto"), roles=roles)
+    np.testing.assert_allclose(one.scales.columns, order.scales.columns, rtol=1e-9)
+    assert one.average_loss == pytest.approx(order.average_loss, rel=0.01)
 
 
 @pytest.mark.parametrize("prior", [0.7, "auto"])
@@ -125,7 +171,7 @@ def test_larger_features_have_a_larger_floor(tmp_path):
             y = 1 if rng.random() < (a + 1) / 14 else -1
             lines.append(f"{y} |u u{a}:{scale:04.1f} |v v{b}:{scale:04.1f}\n")
         path.write_text("".join(lines))
-        start = model(0.7 / scale)
+        start = model(0.7 / scale, scale="none")
         start.reading = gf.data.reading.Reading(bits=10, constant=False)
         start = type(start)(start.setting, start.reading)
         means.append(learn(path, Here(0), start)[0].belief.mean * scale)

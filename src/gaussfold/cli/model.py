@@ -9,12 +9,14 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from gaussfold import schema
+from gaussfold.beliefs.diagonal.apart import Apart
 from gaussfold.beliefs.diagonal.base import DiagonalBelief
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.beliefs.diagonal.stack import DiagonalStack
 from gaussfold.beliefs.diagonal.state import mix_moments
 from gaussfold.checks import whole
+from gaussfold.cli.apart import StreamApart
 from gaussfold.cli.noise import PART, LabelNoise, added
 from gaussfold.cli.progressive_loss import LEARNED, LOSS, POSITIVE, SEEN, WEIGHT, add_losses
 from gaussfold.cli.sampling import sampled_latent
@@ -23,6 +25,7 @@ from gaussfold.cli.setting import Setting
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.messages import DataError
 from gaussfold.data.reading import Reading
+from gaussfold.distributed.learning import Gained, LearnerApart, learn_apart
 from gaussfold.dynamics import Forgetting
 from gaussfold.folding import fold, recipe_of
 from gaussfold.rows import Rows
@@ -76,6 +79,8 @@ class StreamModel:
     noise: LabelNoise = field(default_factory=LabelNoise)
     squares: Array = field(default_factory=lambda: np.zeros(1))
     """Of numbers: weighted squared errors of the predictions, added up."""
+    learns: Apart | None = None
+    """What learns instead of ``belief``: of a model that is one of several shards."""
 
     def __post_init__(self) -> None:
         """Resolve names once."""
@@ -174,6 +179,9 @@ class StreamModel:
         return chunk if self.setting.scale == "none" else self.scales.scaled(chunk, self.reading, learn=learn)
 
     def _fold(self, chunk: Chunk) -> Trace:
+        if self.learns is not None:
+            rows, rule = rows_of(chunk), self.setting.rule
+            return learn_apart(self.learns, self._likelihood, rule, rows, chunk.label, chunk.weight)
         return fold(
             self.belief, self._likelihood, rows_of(chunk), self.noise.inward(chunk.label), self.setting.rule,
             "posterior", sample_weight=chunk.weight, dynamics=self._dynamics, whole=False,
@@ -181,26 +189,32 @@ class StreamModel:
 
     def score(self, chunk: Chunk) -> Trace:
         """Predictions and their log scores without learning."""
-        (latent, (mean, variance)), log_weights = (
-            self.belief.readings(rows_of(self._scaled(chunk))),
-            self.belief.log_weights,
-        )
+        latent, (mean, variance) = self.belief.readings(rows_of(self._scaled(chunk)))
+        log_weights = self.belief.log_weights
         scores = self._likelihood.log_predictive(self.noise.inward(chunk.label)[:, None], latent)
         log_p = np.logaddexp.reduce(log_weights + scores, axis=1)
         nothing = np.zeros(len(chunk))
         return self.noise.outward(Trace(mean, variance, log_p, nothing, nothing))
 
-    def component_scores(self, chunk: Chunk) -> Array:
-        """Log predictive probability of every label under every prior, NaN where there is none; (n, K)."""
-        program = recipe_of(self._likelihood, self.setting.rule, "posterior").program
-        assert program is not None  # the command line's likelihoods are all compiled
-        return self.belief.scores(rows_of(chunk), chunk.label, program)
+    # Several workers: see `gaussfold.distributed`.
 
-    def shard(self, belief: DiagonalBelief) -> Self:
-        """The same model with another belief, and nothing counted yet: see `gaussfold.distributed`."""
+    def apart(self, shards: int, least: float) -> LearnerApart:
+        """What the shards of a round are learned by in one process."""
+        return StreamApart(self, self.belief.apart(shards, least))
+
+    def shard(self, scales: Scales, apart: Apart) -> Self:
+        """The same model that learns into ``apart``, and nothing counted yet."""
         return dataclasses.replace(
-            self, belief=belief, totals=np.zeros(6), run={}, names=None if self.names is None else {}
-        )
+            self, totals=np.zeros(6), run={}, names=None if self.names is None else {}, scales=scales,
+            squares=np.zeros(1), learns=apart,
+        )  # fmt: skip
+
+    def take(self, gained: Gained) -> None:
+        """Count what a shard has counted; its belief is added up with the others'."""
+        self.totals, self.squares = self.totals + gained.totals, self.squares + gained.more["squares"]
+        self.scales.add(gained.more, self.reading.width)
+        if self.names is not None:
+            self.names = (gained.names or {}) | self.names  # the first that was met keeps the slot
 
     def add(self, chunk: Chunk, trace: Trace, start: int, stop: int) -> None:
         """Count rows ``start:stop`` in the progressive loss."""
@@ -214,10 +228,8 @@ class StreamModel:
 
     def predict(self, chunk: Chunk) -> Prediction:
         """Label and x'θ of each row, with mean and standard deviation."""
-        (latent, (mean, variance)), log_weights = (
-            self.belief.readings(rows_of(self._scaled(chunk))),
-            self.belief.log_weights,
-        )
+        latent, (mean, variance) = self.belief.readings(rows_of(self._scaled(chunk)))
+        log_weights = self.belief.log_weights
         label, spread = mix_moments(log_weights, *self._likelihood.predictive(latent))
         centre, unit = self.noise.centre, self.noise.std
         return Prediction(centre + unit * label, unit * np.sqrt(spread), centre + unit * mean, unit * np.sqrt(variance))

@@ -12,7 +12,7 @@ from gaussfold import schema
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.reading import Reading
 from gaussfold.data.strings import murmur_of
-from gaussfold.engine.sparse.scaling import divide, standardise
+from gaussfold.engine.sparse.scaling import MOST, divide, standardise
 
 PARTS = (
     schema.Part("scales.slots", ("scaled",), "whole", low=0, high="width"),
@@ -75,6 +75,47 @@ class Scales:
         else:
             self.columns[:] = 0.0
 
+    # Several workers.
+
+    def copy(self) -> Self:
+        """In memory of their own."""
+        return type(self)(self.slots, self.columns.copy(), self.values.copy())
+
+    def take_gained(self, before: Scales, slots: np.ndarray) -> dict[str, np.ndarray]:
+        """What has been learned since ``before`` of features in these slots; then this is as before.
+
+        Of columns count, mean and sum of squares of what came; of values how many came, and their squares added up.
+        """
+        found: dict[str, np.ndarray] = {}
+        if self.values.size:
+            old = before.values[slots] if before.values.size else np.zeros((slots.size, 2), np.float32)
+            count, root = self.values[slots].astype(float).T
+            count_before, root_before = old.astype(float).T
+            more, squares = count - count_before, count * root**2 - count_before * root_before**2
+            self.values[slots] = old
+            came = more > 0.0
+            found = {"slots": slots[came], "values": np.stack([more, np.maximum(squares, 0.0)], axis=1)[came]}
+        elif self.slots.size:
+            old = before.columns if before.columns.size else np.zeros_like(self.columns)
+            found = {"slots": self.slots, "columns": _without(self.columns, old)}
+            self.columns = old.copy()
+        return found
+
+    def add(self, found: dict[str, np.ndarray], width: int) -> None:
+        """What some shard has learned: see :meth:`take_gained`."""
+        if "values" in found:
+            if not self.values.size:
+                self.values = np.zeros((width, 2), np.float32)
+            count, root = self.values[found["slots"]].astype(float).T
+            more, squares = found["values"].T
+            total = count + more
+            rms = np.sqrt((count * root**2 + squares) / total)
+            self.values[found["slots"]] = np.stack([np.minimum(total, MOST), rms], axis=1)
+        elif "columns" in found:
+            if not self.slots.size:
+                self.slots, self.columns = found["slots"], np.zeros_like(found["columns"])
+            self.columns = _together(self.columns, found["columns"])
+
     def arrays(self) -> dict[str, np.ndarray]:
         """For a file: of the slots only those of which a value is known."""
         if self.values.size:
@@ -104,3 +145,21 @@ class Scales:
 
 def _counts(chunk: Chunk, *, learn: bool) -> np.ndarray:
     return (~np.isnan(chunk.label) & (chunk.weight > 0.0)) if learn else np.zeros(len(chunk), bool)
+
+
+def _together(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """Count, mean and sum of squares around it, of both."""
+    count = one[:, 0] + other[:, 0]
+    share = other[:, 0] / np.maximum(count, 1.0)
+    away = other[:, 1] - one[:, 1]
+    return np.stack(
+        [count, one[:, 1] + share * away, one[:, 2] + other[:, 2] + share * one[:, 0] * away**2], axis=1
+    )  # fmt: skip
+
+
+def _without(both: np.ndarray, one: np.ndarray) -> np.ndarray:
+    """Undo :func:`_together`."""
+    count = both[:, 0] - one[:, 0]
+    mean = np.where(count > 0.0, (both[:, 0] * both[:, 1] - one[:, 0] * one[:, 1]) / np.maximum(count, 1.0), 0.0)
+    between = count * one[:, 0] / np.maximum(both[:, 0], 1.0) * (mean - one[:, 1]) ** 2
+    return np.stack([count, mean, np.maximum(both[:, 2] - one[:, 2] - between, 0.0)], axis=1)

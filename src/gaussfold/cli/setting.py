@@ -19,8 +19,6 @@ SCALES = (AUTO, "none")
 """What ``--scale`` takes."""
 DEFAULT_PRIOR: Document = {"prior_std": AUTO}
 """What `train` starts from when nothing is said: five lanes cost less than three times one (RESULTS.md)."""
-FOR_WORKERS: Document = {"lanes": "mixed", "scale": "none"}
-"""What workers start from: stacks and scales are learned in the order of rows, which they do not keep."""
 LABELS = {"logit": "binary", "probit": "binary", "gaussian": "real", "poisson": "count"}
 """Likelihoods, and the labels that go with them (see `gaussfold.data.reading.LABELS`)."""
 
@@ -117,7 +115,7 @@ def usual(chosen: Document, *, shared: bool) -> Document:
     """What a new model is when nothing is said, given what is said."""
     prior = {} if "prior_stds" in chosen else DEFAULT_PRIOR
     noise = {"noise_std": LEARN} if chosen.get("likelihood") == "gaussian" else {}
-    return {**prior, **(FOR_WORKERS if shared else noise)}
+    return {**prior, **({} if shared else noise)}
 
 
 def parse_prior(texts: Sequence[str]) -> Document:

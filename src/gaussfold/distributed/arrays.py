@@ -1,10 +1,10 @@
-"""Rows in memory, folded in rounds by several workers: dense and diagonal beliefs, and mixtures."""
+"""Rows in memory, folded in rounds by several workers: dense and diagonal beliefs, mixtures and stacks."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -15,6 +15,7 @@ from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.beliefs.diagonal.base import DiagonalBelief
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
+from gaussfold.beliefs.diagonal.stack import DiagonalStack
 from gaussfold.data.units import Unit
 from gaussfold.distributed.plan import Scheme, Shard, rounds_of
 from gaussfold.folding import fold as fold_in_order
@@ -24,7 +25,7 @@ from gaussfold.observations import Observations
 from gaussfold.observations import check as check_rows
 from gaussfold.protocols import Belief
 from gaussfold.rows import AnyRows, Rows
-from gaussfold.types import Array, ArrayLike
+from gaussfold.types import ArrayLike
 
 UNITS = 2
 """So many make a head; shards are cut no finer."""
@@ -42,6 +43,7 @@ class Part(NamedTuple):
     """The rows of one shard, and what they begin with."""
 
     base: Any
+    place: int
     shards: int
     least: float
     likelihood: ScalarLikelihood
@@ -56,7 +58,7 @@ def scheme_for(belief: Belief) -> Scheme:
 
 
 def fold(
-    belief: DenseGaussian | DiagonalGaussian | DiagonalMixture,
+    belief: DenseGaussian | DiagonalGaussian | DiagonalMixture | DiagonalStack,
     likelihood: ScalarLikelihood,
     X: ArrayLike,
     y: ArrayLike,
@@ -75,7 +77,7 @@ def fold(
     Parameters
     ----------
     belief
-        A dense or diagonal Gaussian or a mixture; changed in place, whole or not at all.
+        A dense or diagonal Gaussian, a mixture or a stack; changed in place, whole or not at all.
     likelihood, X, y, rule, at, sample_weight
         As for `gaussfold.fold`.
     executor
@@ -98,9 +100,11 @@ def fold(
     >>> many.kl(one) < 1e-12
     True
     """
-    adds_up = isinstance(belief, DenseGaussian | DiagonalGaussian | DiagonalMixture)
+    adds_up = isinstance(belief, DenseGaussian | DiagonalGaussian | DiagonalMixture | DiagonalStack)
     if not adds_up:
-        msg = f"belief: a {type(belief).__name__} cannot be added up; a dense or diagonal Gaussian or a mixture can"
+        msg = (
+            f"belief: a {type(belief).__name__} cannot be added up; give a dense or diagonal one, a mixture or a stack"
+        )
         raise ValueError(msg)
     recipe_of(likelihood, rule, at)  # refuses what is not defined, before any row
     data = check_rows(likelihood, X, y, belief.dim, sample_weight)
@@ -108,8 +112,11 @@ def fold(
     now: Any = belief.copy()
     least = scheme.least * _size(data.part(slice(0, scheme.head)).X)
     for shards in rounds_of(_units(data.y.size, scheme), scheme):
-        parts = [Part(now, shard.count, least, likelihood, rule, at, data.part(_rows(shard))) for shard in shards]
-        found: Iterable[Delta] = map(learn_part, parts) if executor is None else executor.map(learn_part, parts)
+        parts = [
+            Part(now, shard.index, shard.count, least, likelihood, rule, at, data.part(_rows(shard)))
+            for shard in shards
+        ]
+        found: Iterable[Delta] = _one_by_one(parts) if executor is None else executor.map(learn_part, parts)
         total = functools.reduce(lambda one, other: one.merge(other), found)
         with threadpool_limits(1):  # with more threads matrices are multiplied in another order
             now.apply(total)
@@ -118,29 +125,28 @@ def fold(
 
 def learn_part(part: Part) -> Delta:
     """One shard's work."""
-    with threadpool_limits(1) if isinstance(part.base, DenseGaussian) else contextlib.nullcontext():
-        base = part.base
-        if isinstance(base, DiagonalBelief):
-            base = base.tempered(part.shards, part.least)
-        shard = base.copy()
-        fold_in_order(
-            shard, part.likelihood, part.data.X, part.data.y, part.rule, part.at, sample_weight=part.data.weight
-        )
-        found: Delta = shard.delta(base)
-        if isinstance(base, DiagonalMixture) and part.shards > 1:
-            found = shard.delta(base).with_evidence(_evidence(part))
-    return found
+    return next(_one_by_one([part]))
 
 
-def _evidence(part: Part) -> Array:
-    """What each component has predicted by all that was known when the round began."""
-    learned = part.data.part(part.data.learned)
-    program = recipe_of(part.likelihood, part.rule, part.at).program
-    if program is None:
-        scores = part.likelihood.log_predictive(learned.y[:, None], part.base.marginals(learned.X))
-    else:
-        scores = part.base.scores(learned.X, learned.y, program)
-    return np.asarray(learned.weight @ scores)
+def _one_by_one(parts: Sequence[Part]) -> Iterator[Delta]:
+    """The work of some shards of a round."""
+    base, shards = parts[0].base, parts[0].shards
+    program = recipe_of(parts[0].likelihood, parts[0].rule, parts[0].at).program
+    if isinstance(base, DiagonalBelief) and program is not None:
+        apart = base.apart(shards, parts[0].least)
+        for part in parts:
+            apart.begin(part.place)
+            apart.learn(part.data, program)
+            yield apart.delta(last=part.place == shards - 1)
+        return
+    start = base.tempered(shards, parts[0].least) if isinstance(base, DiagonalBelief) else base
+    for part in parts:
+        with threadpool_limits(1) if isinstance(base, DenseGaussian) else contextlib.nullcontext():
+            shard = start.copy()
+            fold_in_order(
+                shard, part.likelihood, part.data.X, part.data.y, part.rule, part.at, sample_weight=part.data.weight
+            )
+            yield shard.delta(start)
 
 
 def _units(n: int, scheme: Scheme) -> list[Unit]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Self
 
@@ -14,6 +14,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from gaussfold import likelihoods
+from gaussfold.beliefs.diagonal.apart import Apart
 from gaussfold.beliefs.diagonal.base import DiagonalBelief
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
@@ -23,12 +24,12 @@ from gaussfold.checks import one_of, refuse
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.reading import Reading, Roles
 from gaussfold.data.units import units_of
+from gaussfold.distributed.learning import Gained, learn_apart
 from gaussfold.distributed.plan import Scheme, rounds_of
 from gaussfold.distributed.rounds import Engine, learn_rounds
 from gaussfold.engine.arrays.progressive_loss import LEARNED, LOSS, WEIGHT, add_losses
 from gaussfold.estimators import StreamingClassifier, StreamingRegressor
 from gaussfold.estimators.priors import RULES
-from gaussfold.folding import fold, recipe_of
 from gaussfold.rows import Rows
 from gaussfold.rules.base import StreamRule
 from gaussfold.trace import Trace
@@ -49,25 +50,13 @@ class FoldLearner:
     totals: Array = field(default_factory=lambda: np.zeros(6))
     names: dict[int, str] | None = None
 
-    def shard(self, belief: DiagonalBelief) -> Self:
-        """The same with another belief, and nothing counted yet."""
-        return replace(self, belief=belief, totals=np.zeros(6))
+    def apart(self, shards: int, least: float) -> FoldApart:
+        """What the shards of a round are learned by in one process."""
+        return FoldApart(self, self.belief.apart(shards, least))
 
-    def learn(self, chunk: Chunk) -> Trace:
-        """Fold a chunk in; rows before one that cannot be learned stay learned."""
-        return fold(
-            self.belief, self.likelihood, _rows(chunk), chunk.label, self.rule, sample_weight=chunk.weight, whole=False
-        )
-
-    def component_scores(self, chunk: Chunk) -> Array:
-        """Log predictive probability of every label under every component."""
-        program = recipe_of(self.likelihood, self.rule, "posterior").program
-        assert program is not None  # both likelihoods are compiled
-        return self.belief.scores(_rows(chunk), chunk.label, program)
-
-    def add(self, chunk: Chunk, trace: Trace, start: int, stop: int) -> None:
-        """Count rows in the progressive loss."""
-        add_losses(self.totals, trace.log_predictive, chunk.label, chunk.weight, start, stop)
+    def take(self, gained: Gained) -> None:
+        """Count what a shard has counted."""
+        self.totals += gained.totals
 
     def state(self) -> dict[str, np.ndarray]:
         """The belief's arrays and the totals."""
@@ -84,6 +73,35 @@ class FoldLearner:
         totals, belief = rest.pop("totals"), restore_single(rest)
         assert isinstance(belief, DiagonalBelief)
         return cls(header["likelihood"], header["rule"], belief, header["reading"], totals)
+
+
+class FoldApart:
+    """A `FoldLearner` apart: see `gaussfold.distributed.work.LearnerApart`."""
+
+    def __init__(self, learner: FoldLearner, apart: Apart) -> None:
+        self._learner, self._apart, self._totals = learner, apart, np.zeros(6)
+
+    def begin(self, index: int) -> None:
+        """The next shard."""
+        self._apart.begin(index)
+        self._totals = np.zeros(6)
+
+    def learn(self, chunk: Chunk) -> Trace:
+        """Learn a chunk."""
+        known = self._learner
+        return learn_apart(self._apart, known.likelihood, known.rule, _rows(chunk), chunk.label, chunk.weight)
+
+    def add(self, chunk: Chunk, trace: Trace, start: int, stop: int) -> None:
+        """Count rows in the progressive loss."""
+        add_losses(self._totals, trace.log_predictive, chunk.label, chunk.weight, start, stop)
+
+    def sizes(self, chunk: Chunk) -> np.ndarray:
+        """How large features are."""
+        return np.asarray(np.abs(chunk.data))
+
+    def gained(self, *, last: bool) -> Gained:
+        """What the shard has learned, which ends it."""
+        return Gained(self._apart.delta(last=last), self._totals, None)
 
 
 def fit(
@@ -151,11 +169,9 @@ def fit(
     return model
 
 
-def _prior(blank: StreamingClassifier | StreamingRegressor) -> DiagonalGaussian | DiagonalMixture:
+def _prior(blank: StreamingClassifier | StreamingRegressor) -> DiagonalBelief:
     prior = blank.posterior_
-    if isinstance(prior, DiagonalStack):  # a stack learns in order; its lanes that stand still can be added up
-        return prior.still()
-    if isinstance(prior, DiagonalGaussian | DiagonalMixture):
+    if isinstance(prior, DiagonalGaussian | DiagonalMixture | DiagonalStack):
         return prior
     msg = f"prior_std={blank.prior_std!r}: a {type(prior).__name__} cannot be added up over workers; give a number"
     raise ValueError(msg)

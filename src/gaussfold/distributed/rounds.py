@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from gaussfold.beliefs.diagonal.apart import AnyDelta
 from gaussfold.beliefs.diagonal.delta import CellDelta
+from gaussfold.beliefs.diagonal.stack_delta import StackDelta
 from gaussfold.data.messages import BrokenInputError, DataError
+from gaussfold.distributed.learning import Learner
 from gaussfold.distributed.plan import Scheme, Shard
-from gaussfold.distributed.work import Base, Learned, Learner, Task
+from gaussfold.distributed.work import Base, Learned, Task
 
 
 class ShardError(RuntimeError):
@@ -86,17 +89,18 @@ class _Sum:
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
-        self._total: CellDelta | None = None
+        self._total: AnyDelta | None = None
         self._found: dict[int, Learned] = {}
 
     def add(self, learned: Learned) -> None:
         """Another shard, or the same again."""
         if learned.refused is not None:
             raise (BrokenInputError if learned.broken else DataError)(learned.refused)
-        if learned.index in self._found or learned.delta is None:
+        gained = learned.gained
+        if learned.index in self._found or gained is None or gained.delta is None:
             return
-        delta, learned.delta = learned.delta, None
-        self._total = delta if self._total is None else self._total.merge(delta)
+        delta, gained.delta = gained.delta, None
+        self._total = delta if self._total is None else _merged(self._total, delta)
         self._found[learned.index] = learned
         outcome = self.outcome
         outcome.rows += learned.rows
@@ -124,12 +128,20 @@ class _Sum:
         if self._total is not None:
             model.belief.apply(self._total)
         for one in self.in_order():
-            model.totals += one.totals
-            if model.names is not None and one.names is not None:
-                model.names.update({slot: name for slot, name in one.names.items() if slot not in model.names})
+            if one.gained is not None:
+                model.take(one.gained)
 
     def size(self) -> int:
         """Geometric mean of x²: as large as most features are, whatever the largest do."""
         entries = sum(one.entries for one in self._found.values())
         log_square = math.fsum(one.log_square for one in self._found.values())
         return max(1, min(1 << 60, round(SIZE * math.exp(log_square / entries)))) if entries else SIZE
+
+
+def _merged(one: AnyDelta, other: AnyDelta) -> AnyDelta:
+    """Both together: they come from one belief, so they are of one kind."""
+    if isinstance(one, StackDelta):
+        assert isinstance(other, StackDelta)
+        return one.merge(other)
+    assert isinstance(other, CellDelta)
+    return one.merge(other)

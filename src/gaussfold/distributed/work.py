@@ -2,70 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import pickle
 import platform
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Self
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 import gaussfold
-from gaussfold.beliefs.diagonal.base import DiagonalBelief
-from gaussfold.beliefs.diagonal.delta import CellDelta
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.intake import Intake
 from gaussfold.data.messages import BrokenInputError, DataError
 from gaussfold.data.reading import Reading
 from gaussfold.data.units import Unit, read_unit
+from gaussfold.distributed.learning import Gained, Learner, LearnerApart
 from gaussfold.distributed.plan import Shard
 from gaussfold.trace import RowError, Trace
-from gaussfold.types import Array
 
 SHOWN = 5
 """Bad records of a shard that are told one by one."""
-
-
-class Learner(Protocol):
-    """A model that learns chunks of rows into a diagonal belief: what `cli.model.StreamModel` is."""
-
-    belief: DiagonalBelief
-    reading: Reading
-    totals: Array
-    names: dict[int, str] | None
-
-    def shard(self, belief: DiagonalBelief) -> Self:
-        """The same model with another belief, and nothing counted yet."""
-        ...
-
-    def learn(self, chunk: Chunk) -> Trace:
-        """Fold a chunk in."""
-        ...
-
-    def component_scores(self, chunk: Chunk) -> Array:
-        """Log predictive probability of every label under every component, NaN where there is none; (n, K)."""
-        ...
-
-    def add(self, chunk: Chunk, trace: Trace, start: int, stop: int) -> None:
-        """Count rows in the progressive loss."""
-        ...
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Everything numeric."""
-        ...
-
-    def store_header(self) -> dict[str, Any]:
-        """Everything else."""
-        ...
-
-    @classmethod
-    def from_store(cls, header: dict[str, Any], arrays: dict[str, np.ndarray]) -> Self:
-        """Undo ``state`` and ``store_header``."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -99,14 +60,12 @@ class Learned:
     """What came of a shard; or why nothing did."""
 
     index: int
-    delta: CellDelta | None = None
-    totals: Array = field(default_factory=lambda: np.zeros(6))
-    names: dict[int, str] | None = None
+    gained: Gained | None = None
     rows: int = 0
     n_bad: int = 0
     bad: list[str] = field(default_factory=list)
     log_square: float = 0.0
-    """Sum of log x² over the entries of the rows, and their number: how large features are."""
+    """Sum of log x² over the entries of the rows, and their number: how large features are, in the first round."""
     entries: int = 0
     seconds: float = 0.0
     """Of processor time."""
@@ -121,32 +80,52 @@ def own_version() -> str:
     return f"gaussfold {gaussfold.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
 
 
-_kept: dict[str, Learner] = {}
+class Opened:
+    """The model of a round in this process, and what its shards are learned by: as many as there are threads."""
+
+    def __init__(self, learner: Learner) -> None:
+        self.learner = learner
+        self._free: list[tuple[tuple[int, float], LearnerApart]] = []
+
+    @contextlib.contextmanager
+    def apart(self, shards: int, least: float) -> Iterator[LearnerApart]:
+        """Of the shards before, or anew; one in which a shard was broken off is not used again."""
+        try:
+            known, found = self._free.pop()
+        except IndexError:
+            known = None
+        apart = found if known == (shards, least) else self.learner.apart(shards, least)
+        yield apart
+        self._free.append(((shards, least), apart))
+
+
+_kept: dict[str, Opened] = {}
 """The base of the present round: one worker learns several of its shards."""
 _keeping = threading.Lock()
 
 
-def open_base(read: Callable[[], bytes], key: str) -> Learner:
+def open_base(read: Callable[[], bytes], key: str) -> Opened:
     """The model that was taken apart; made once per round and process."""
     with _keeping:
         if key not in _kept:
             _kept.clear()
             kind, header, arrays = pickle.loads(read())
-            _kept[key] = kind.from_store(header, arrays)
+            _kept[key] = Opened(kind.from_store(header, arrays))
         return _kept[key]
 
 
-def learn_shard(base: Learner, task: Task) -> Learned:
+def learn_shard(base: Opened, task: Task) -> Learned:
     """Read and learn one shard. Data that cannot be learned are told, not raised: another worker would fail as well."""
-    began = time.process_time()
+    began = time.thread_time()
     if task.version != own_version():
         msg = f"worker {platform.node()}: it has {own_version()}, the driver {task.version}; install the same on both"
         return Learned(task.shard.index, refused=msg)
     left_out: list[Unit] = []
     while True:
-        attempt = _Attempt(base, task, left_out)
         try:
-            learned = attempt.learn()
+            with base.apart(task.shard.count, task.least) as apart:
+                attempt = _Attempt(base.learner, apart, task, left_out)
+                learned = attempt.learn()
             break
         except BrokenInputError as error:  # what came before the damage may be wrong as well: begin anew without
             if task.skip_bad == 0:
@@ -154,7 +133,7 @@ def learn_shard(base: Learner, task: Task) -> Learned:
             left_out.append(attempt.unit)
         except DataError as error:
             return Learned(task.shard.index, refused=f"{error}")
-    learned.seconds = time.process_time() - began
+    learned.seconds = time.thread_time() - began
     return learned
 
 
@@ -167,19 +146,16 @@ def learn_bytes(raw: bytes, key: str, task: bytes) -> Learned:
 class _Attempt:
     """One pass over a shard's units, those left out that are damaged."""
 
-    def __init__(self, base: Learner, task: Task, left_out: list[Unit]) -> None:
-        self._base, self._task, self._left_out = base, task, left_out
-        self._start = base.belief.tempered(task.shard.count, task.least)
-        self._model = base.shard(self._start.copy())
-        self._evidence = np.zeros(base.belief.log_weights.size)
+    def __init__(self, learner: Learner, apart: LearnerApart, task: Task, left_out: list[Unit]) -> None:
+        self._keep_names = learner.names is not None
+        self._apart, self._task, self._left_out = apart, task, left_out
         self._out = Learned(task.shard.index)
         self.unit = task.shard.units[0]
 
     def learn(self) -> Learned:
         out, task = self._out, self._task
-        intake = Intake(
-            task.reading, max_bad=task.skip_bad, keep_names=self._model.names is not None, ring=2, refuse_nul=True
-        )
+        self._apart.begin(task.shard.index)
+        intake = Intake(task.reading, max_bad=task.skip_bad, keep_names=self._keep_names, ring=2, refuse_nul=True)
         for unit in task.shard.units:
             self.unit = unit
             if unit in self._left_out:
@@ -190,23 +166,22 @@ class _Attempt:
                 out.bad += [str(record) for record in chunk.bad[: max(0, SHOWN - len(out.bad))]]
                 self._chunk(chunk)
         out.n_bad += intake.n_bad
-        out.totals, out.names = self._model.totals, self._model.names
-        out.delta = self._model.belief.delta(self._start)
-        if task.shard.count > 1:
-            out.delta = out.delta.with_evidence(self._evidence)
+        out.gained = self._apart.gained(last=task.shard.index == task.shard.count - 1)
         return out
 
     def _chunk(self, chunk: Chunk) -> None:
         self._out.rows += len(chunk)
-        sizes = np.abs(chunk.data[chunk.data != 0.0])
-        self._out.log_square += 2.0 * float(np.log(sizes).sum())
-        self._out.entries += sizes.size
+        if self._task.shard.round == 0:
+            sizes = self._apart.sizes(chunk)
+            sizes = sizes[sizes != 0.0]
+            self._out.log_square += 2.0 * float(np.log(sizes).sum())
+            self._out.entries += sizes.size
         at = 0
         while at < len(chunk):
             part = chunk.rows(at) if at else chunk
             trace, count = self._rows(part)
             if trace is not None:
-                self._model.add(part, trace, 0, count)
+                self._apart.add(part, trace, 0, count)
             at += count
             if count < len(part):
                 self._bad_row(part, count)
@@ -214,21 +189,10 @@ class _Attempt:
 
     def _rows(self, chunk: Chunk) -> tuple[Trace | None, int]:
         """Learn rows up to the first that cannot be; what was predicted before, and how many they were."""
-        scores = self._base.component_scores(chunk) if self._task.shard.count > 1 else None
-        trace: Trace | None
         try:
-            trace, count = self._model.learn(chunk), len(chunk)
+            return self._apart.learn(chunk), len(chunk)
         except RowError as error:
-            trace, count = error.trace, error.row
-        if scores is None or trace is None:
-            return trace, count
-        # Predicted by all that was known when the round began, not by the tempered base.
-        with np.errstate(invalid="ignore"):  # without a label
-            mixed = np.logaddexp.reduce(self._base.belief.log_weights + scores, axis=1)[:count]
-        seen = ~np.isnan(mixed) & (chunk.weight[:count] > 0.0)
-        self._evidence += chunk.weight[:count][seen] @ scores[:count][seen]
-        nothing = np.zeros(count)
-        return Trace(nothing, nothing, mixed, nothing, nothing), count
+            return error.trace, error.row
 
     def _bad_row(self, chunk: Chunk, row: int) -> None:
         self._out.n_bad += 1

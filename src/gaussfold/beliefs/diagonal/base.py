@@ -9,6 +9,7 @@ from typing import Self
 import numpy as np
 
 from gaussfold.beliefs.diagonal import exchange, passes, storage
+from gaussfold.beliefs.diagonal.apart import AnyDelta, Apart, Cells
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.beliefs.diagonal.delta import CellDelta
 from gaussfold.beliefs.diagonal.state import State, mix_moments
@@ -292,13 +293,17 @@ class DiagonalBelief(ABC):
         """
         return exchange.delta(self._state, base.parts())
 
-    def scores(self, X: ArrayLike, y: Array, program: Program) -> Array:
-        """Log predictive probability of every label under every component, (n, K); NaN where there is none."""
-        return passes.scores(self._state, sparse_rows(X, self._state.dim), y, program)
+    def apart(self, shards: int, least: float = 16.0) -> Apart:
+        """What the shards of a round, so many, are learned by in one process; they begin ``tempered``."""
+        return Cells(self._state, whole_number("shards", shards), not_negative("least", least))
 
-    def apply(self, delta: CellDelta) -> None:
+    def apply(self, delta: AnyDelta) -> None:
         """Multiply in what was learned elsewhere, whole or not at all; in place."""
-        exchange.apply(self._state, delta)
+        if isinstance(delta, CellDelta):
+            exchange.apply(self._state, delta)
+            return
+        msg = f"delta: a {type(delta).__name__}; a {type(self).__name__} takes a CellDelta, as its delta(base) is"
+        raise ValueError(msg)
 
     def parts(self) -> State:
         """Cells and clock themselves: not to be written to, unless the belief is handed over with them."""

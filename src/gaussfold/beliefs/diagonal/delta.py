@@ -52,10 +52,6 @@ class CellDelta:
         cells = FixedCells(*(part[:size] for part in out))
         return type(self)(self.dim, cells, self.evidence + other.evidence)
 
-    def with_evidence(self, log_likelihood: Array) -> Self:
-        """The same with these logarithms for the components' weights: what each has predicted, and nothing else."""
-        return type(self)(self.dim, self.cells, fixed_evidence(log_likelihood))
-
     def log_evidence(self) -> Array:
         """Logarithms by which the components' weights are multiplied."""
         return np.asarray(np.ldexp(self.evidence.astype(float), -BITS))

@@ -62,14 +62,6 @@ def look_at(state: State, rows: Rows) -> Moments:
     return Moments(mean, variance)
 
 
-def scores(state: State, rows: Rows, y: Array, program: Program) -> Array:
-    """Log predictive probability of every label under every component, nothing learned."""
-    mean, variance = look_at(state, rows)
-    found = np.empty_like(mean)
-    score_rows(program, y, mean, variance, found)
-    return found
-
-
 class Sparse(NamedTuple):
     """Checked rows, their labels and weights."""
 
@@ -112,8 +104,8 @@ def absorb(state: State, data: Sparse, program: Program, rate: float, *, whole: 
         raise RowError(failed)
     try:
         if failed < 0:
-            return _score(state, data.y, data.weight, program, met)
-        trace = _score(state, data.y[:failed], data.weight[:failed], program, met.before(failed))
+            return score(state, data.y, data.weight, program, met)
+        trace = score(state, data.y[:failed], data.weight[:failed], program, met.before(failed))
     except BaseException:
         if whole:
             learned.take_back(state)
@@ -197,8 +189,8 @@ def _far(cells: np.ndarray, indices: np.ndarray) -> bool:
     return np.unique(lines).size > SCATTERED
 
 
-def _score(state: State, y: Array, weight: Array, program: Program, met: Met) -> Trace:
-    """What was predicted from the marginals; the components' weights follow from it."""
+def score(state: State, y: Array, weight: Array, program: Program, met: Met) -> Trace:
+    """What was predicted from the marginals that were met; the components' weights follow from it."""
     scores = np.empty_like(met.mean)
     score_rows(program, y, met.mean, met.variance, scores)
     if scores.shape[1] == 1:

@@ -9,18 +9,20 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from gaussfold import schema
-from gaussfold.beliefs.diagonal import passes, storage
-from gaussfold.beliefs.diagonal.base import NO_SECOND_VISIT, DiagonalBelief, check_dim, sum_draws
+from gaussfold.beliefs.diagonal import exchange, passes, storage
+from gaussfold.beliefs.diagonal.apart import AnyDelta
+from gaussfold.beliefs.diagonal.base import DiagonalBelief, check_dim, sum_draws
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.beliefs.diagonal.delta import CellDelta
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
-from gaussfold.beliefs.diagonal.stack_lanes import away, side_by_side, without_predictions
+from gaussfold.beliefs.diagonal.stack_apart import Known, StackCells, applied, remember
+from gaussfold.beliefs.diagonal.stack_delta import StackDelta
+from gaussfold.beliefs.diagonal.stack_lanes import away, check_pass, log_density, side_by_side, without_predictions
 from gaussfold.beliefs.diagonal.stack_numbers import StackNumbers
 from gaussfold.beliefs.diagonal.state import State, mix_moments
-from gaussfold.checks import between
-from gaussfold.dynamics import Forgetting, moving
-from gaussfold.engine.programs import can_be_marginalised
+from gaussfold.checks import between, not_negative, whole
+from gaussfold.dynamics import Forgetting
 from gaussfold.observations import Observations, admit
 from gaussfold.protocols import Belief
 from gaussfold.rows import sparse_rows
@@ -33,10 +35,7 @@ MOVING_STD, MEMORY = 1.0, 0.99
 """Of the lane that forgets: it remembers about 100 rows."""
 TAME = 1e6
 """Values and weights up to here can drive no number out of the range of what is stored."""
-IN_ORDER = (
-    "belief: a DiagonalStack learns in order what its lanes count, so workers cannot add it up; use belief.still(), a "
-    "DiagonalMixture"
-)
+APART = "belief: what a DiagonalStack has learned is told by a shard of a round; use belief.apart(shards)"
 
 
 @final
@@ -70,6 +69,9 @@ class DiagonalStack(DiagonalBelief):
     >>> print(belief.marginal(np.eye(3)).mean.round(1))
     [ 14.6 -14.7  14.6]
     """
+
+    known: Known | None = None
+    """Of a shard's: what it predicts with."""
 
     def __init__(
         self, components: Sequence[DiagonalGaussian], forgetting: DiagonalGaussian, memory: float = MEMORY
@@ -182,14 +184,7 @@ class DiagonalStack(DiagonalBelief):
 
     def log_prob(self, theta: ArrayLike) -> Array:
         """Log density at each row of theta (or at one vector)."""
-        cells = self.cells()
-        parts = [
-            DiagonalGaussian(cells[:, 0, k], cells[:, 1, k], self.coupling).log_prob(theta)
-            for k in range(cells.shape[2])
-        ]
-        return np.asarray(
-            np.logaddexp.reduce([w + part for w, part in zip(self.log_weights, parts, strict=True)], axis=0)
-        )
+        return log_density(self.cells(), self.log_weights, self.coupling, theta)
 
     # Learning.
 
@@ -202,7 +197,7 @@ class DiagonalStack(DiagonalBelief):
     def absorb_stream(self, data: Observations, program: Program, how: Pass = ONCE, *loose: object) -> Trace:
         """Visit rows in order, each once, by every lane; then learn what each counts, row by row."""
         data = admit(data, self.dim, *loose)
-        self._check(program, how)
+        check_pass(self._state, program, how)
         if data.y.size == 0:
             return Trace.empty(0)
         rows = sparse_rows(data.X, self.dim)
@@ -212,19 +207,6 @@ class DiagonalStack(DiagonalBelief):
         if isinstance(outcome, Trace):
             return outcome
         raise RowError(outcome, None if how.whole else self.absorb_stream(data.part(slice(outcome)), program, how))
-
-    def _check(self, program: Program, how: Pass) -> None:
-        if how.sites is not None:
-            raise ValueError(NO_SECOND_VISIT)
-        if moving(how.dynamics) is not None:
-            msg = (
-                "dynamics: the lanes of a DiagonalStack stand still or forget as they were told; use a DiagonalMixture"
-            )
-            raise ValueError(msg)
-        if not can_be_marginalised(program):
-            msg = "belief: a DiagonalStack averages likelihoods over Gaussians, which a Student-t has no form for"
-            raise ValueError(msg)
-        passes.check(self._state, program)
 
     def _learn(self, data: passes.Sparse, program: Program, *, logged: bool) -> Trace | int:
         """Learn all rows; or none, and say which failed. An error leaves everything as it was, if a log is kept."""
@@ -238,7 +220,7 @@ class DiagonalStack(DiagonalBelief):
         try:
             still.widen(data.rows.indices)
             follower.widen(data.rows.indices)
-            rate = self._moving.ticks(Forgetting(self._memory, self._return_to))
+            rate = self._moving.ticks(self._forgetting())
             side_by_side(lambda: run(follower, rate), lambda: run(still, 0.0), data.rows.data.size)
             outcome = self._join(learned, data, program)
             if isinstance(outcome, Trace):
@@ -258,13 +240,17 @@ class DiagonalStack(DiagonalBelief):
         failed = [done.failed for _, done in learned if done.failed >= 0]
         if failed:
             return min(failed)
-        met = {id(state): done.met for state, done in learned}
+        met: dict[int, passes.Met | Moments] = {id(state): done.met for state, done in learned}
+        if self.known is not None and self.known.lanes is not None:
+            met[id(self._state)] = passes.look_at(self.known.lanes, data.rows)
         parts = [met[id(state)] for state in (self._state, self._moving.parts())]
         lanes = Moments(
             np.concatenate([part.mean for part in parts], axis=1),
             np.concatenate([part.variance for part in parts], axis=1),
         )
-        return self._stack.learn(lanes, data.y, data.weight, program)
+        return self._stack.learn(
+            lanes, data.y, data.weight, program, None if self.known is None else self.known.evidence
+        )
 
     def _take_back(
         self,
@@ -278,26 +264,53 @@ class DiagonalStack(DiagonalBelief):
         vars(self._moving.parts()).update(before[1])
         self._stack.put_back(numbers)
 
-    # Several workers.
+    # Several workers: see `stack_apart`.
 
-    def still(self) -> DiagonalMixture:
-        """The lanes that stand still, mixed alike, as a copy: these can be added up over workers."""
-        return DiagonalMixture.from_state(storage.to_arrays(self._state, copy=True))
+    def apart(self, shards: int, least: float = 16.0) -> StackCells:
+        """What the shards of a round, so many, are learned by, one after the other."""
+        return StackCells(self, whole("shards", shards), not_negative("least", least))
+
+    def shard(self, still: State, moving: DiagonalGaussian, known: Known) -> Self:
+        """A stack of these lanes, which are taken over, that knows how much each counts; see `stack_apart`."""
+        made = self._of(still)
+        vars(made).update(
+            _memory=self._memory, _return_to=self._return_to, _moving=moving, _stack=self._stack.copied(), known=known
+        )
+        return made
+
+    def apply(self, delta: AnyDelta) -> None:
+        """Multiply in what was learned elsewhere, whole or not at all; in place."""
+        if isinstance(delta, StackDelta):
+            numbers = applied(self._stack, delta)
+            exchange.apply(self._state, delta.lanes)
+            remember(self._moving, delta.tail, delta.learned * self._moving.ticks(self._forgetting()))
+            self._stack.put_back(numbers)
+            return
+        msg = f"delta: a {type(delta).__name__}; a DiagonalStack takes what its own shards (apart) have learned"
+        raise ValueError(msg)
 
     def tempered(self, shards: int, least: float = 16.0) -> Self:
-        """Refuse: how much lanes count is learned in order."""
+        """Refuse: what is tempered of a stack does not predict."""
         del shards, least
-        raise ValueError(IN_ORDER)
+        raise ValueError(APART)
 
     def delta(self, base: Self) -> CellDelta:
-        """Refuse: how much lanes count is learned in order."""
+        """Refuse: what lanes and stack have predicted is known to a shard only."""
         del base
-        raise ValueError(IN_ORDER)
+        raise ValueError(APART)
 
-    def apply(self, delta: CellDelta) -> None:
-        """Refuse: how much lanes count is learned in order."""
-        del delta
-        raise ValueError(IN_ORDER)
+    @property
+    def numbers(self) -> StackNumbers:
+        """How much each lane counts: not to be written to."""
+        return self._stack
+
+    @property
+    def follower(self) -> DiagonalGaussian:
+        """The lane that forgets: not to be written to."""
+        return self._moving
+
+    def _forgetting(self) -> Forgetting:
+        return Forgetting(self._memory, self._return_to)
 
     def change_units(self, ratio: float, shift: float = 0.0, constant: int | None = None) -> None:
         """Measure x'θ in another unit, then shift the constant; the stack follows its lanes."""

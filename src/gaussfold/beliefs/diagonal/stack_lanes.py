@@ -7,7 +7,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gaussfold.types import Array, Moments
+from gaussfold.beliefs.diagonal import passes
+from gaussfold.beliefs.diagonal.base import NO_SECOND_VISIT
+from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
+from gaussfold.beliefs.diagonal.coupling import Coupling
+from gaussfold.beliefs.diagonal.state import State
+from gaussfold.dynamics import moving
+from gaussfold.engine.programs import can_be_marginalised
+from gaussfold.trace import Pass
+from gaussfold.types import Array, ArrayLike, Moments, Program
 
 SIDE_BY_SIDE = 1 << 14
 """So many entries are worth a thread of their own."""
@@ -45,3 +53,25 @@ def side_by_side(one: Callable[[], None], other: Callable[[], None], entries: in
         thread.join()
     if errors:
         raise errors[0]
+
+
+def log_density(cells: Array, log_weights: Array, coupling: Coupling, theta: ArrayLike) -> Array:
+    """Log density of a mixture of diagonal Gaussians, whose cells are given, at each row of theta."""
+    parts = [
+        log_weights[k] + DiagonalGaussian(cells[:, 0, k], cells[:, 1, k], coupling).log_prob(theta)
+        for k in range(cells.shape[2])
+    ]
+    return np.asarray(np.logaddexp.reduce(parts, axis=0))
+
+
+def check_pass(state: State, program: Program, how: Pass) -> None:
+    """Refuse what lanes cannot learn by."""
+    if how.sites is not None:
+        raise ValueError(NO_SECOND_VISIT)
+    if moving(how.dynamics) is not None:
+        msg = "dynamics: the lanes of a DiagonalStack stand still or forget as they were told; use a DiagonalMixture"
+        raise ValueError(msg)
+    if not can_be_marginalised(program):
+        msg = "belief: a DiagonalStack averages likelihoods over Gaussians, which a Student-t has no form for"
+        raise ValueError(msg)
+    passes.check(state, program)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gaussfold import schema
 from gaussfold.engine.programs import averaging, makes_logit_modes, score_rows
-from gaussfold.engine.sparse.stacking import LEFT_OVER, PRIOR_VARIANCE, look_stacked, stack_rows, weigh_rows
+from gaussfold.engine.sparse.stacking import LEFT_OVER, PRIOR_VARIANCE, SHARE, look_stacked, stack_rows, weigh_rows
 from gaussfold.trace import Trace
 from gaussfold.types import Array, Moments, Program
 
@@ -82,8 +82,13 @@ class StackNumbers(NamedTuple):
         look_stacked((c, s), with_stack.mean, with_stack.variance, self.recent, self.mean, self.cov)
         return with_stack
 
-    def learn(self, lanes: Moments, y: Array, weight: Array, program: Program) -> Trace | int:
-        """What was predicted of each row before it was learned; or the row at which a number is no longer finite."""
+    def learn(
+        self, lanes: Moments, y: Array, weight: Array, program: Program, evidence: Array | None = None
+    ) -> Trace | int:
+        """What was predicted of each row before it was learned; or the row at which a number is no longer finite.
+
+        ``evidence``: logarithms of what every lane, and last the stack, said of the labels, which is added to.
+        """
         self.averaging[:] = averaging(program)
         met = _with_room(lanes)
         c, s = self.averaging.tolist()
@@ -97,12 +102,41 @@ class StackNumbers(NamedTuple):
         scores = np.empty_like(means)
         score_rows(program, y, means, variances, scores)
         mixed = np.empty((3, y.size))
+        if evidence is not None:
+            told = ~np.isnan(y) & (weight > 0.0) & np.isfinite(scores.max(axis=1))
+            evidence += weight[told] @ scores[told]
         prior = _prior_weights(self.weights.size - 1)
         weigh_rows(
             program.family, y, weight, (met.mean, met.variance), scores, prior, self.weights, self.learned, mixed
         )
         nothing = np.full(y.size, math.nan)
         return Trace(mixed[0], mixed[1], mixed[2], nothing, nothing)
+
+    def weights_after(self, evidence: Array, rows: int) -> Array:
+        """Of lanes and stack when so many rows more were learned apart, of which each said so much.
+
+        The share that rows hand out anew is handed out before them, all at once, and that of the last one after.
+        """
+        likely = np.log(self._handed_out(rows)) + evidence
+        weights = np.exp(likely - likely.max())
+        last = SHARE / (float(self.learned[0]) + 1.0 + rows)
+        return np.asarray((1.0 - last) * (weights / weights.sum()) + last * self._prior())
+
+    def evidence_for(self, after: StackNumbers) -> Array:
+        """What :meth:`weights_after` needs to be told for the weights of one who has learned more rows in order."""
+        rows = float(after.learned[0] - self.learned[0])
+        last = SHARE / (float(self.learned[0]) + 1.0 + rows)
+        weights = (after.weights - last * self._prior()) / (1.0 - last)
+        return np.asarray(np.log(np.maximum(weights, np.finfo(float).tiny)) - np.log(self._handed_out(rows)))
+
+    def _prior(self) -> Array:
+        return _prior_weights(self.weights.size - 1)
+
+    def _handed_out(self, rows: float) -> Array:
+        """Weights when the share of so many rows was handed out anew."""
+        now = float(self.learned[0]) + 1.0
+        kept = (now / (now + rows)) ** SHARE
+        return np.asarray(kept * self.weights + (1.0 - kept) * self._prior())
 
     def implied(self, cells: Array) -> Array:
         """Means and variances of the parameters as the stack sees them, (n, 2, 1), from the lanes' (n, 2, K)."""

@@ -12,7 +12,6 @@ from gaussfold.cli.errors import BAD_DATA, INTERNAL, INTERRUPTED, OK, TERMINATED
 from gaussfold.cli.model import StreamModel
 from gaussfold.cli.options import Run
 from gaussfold.cli.saving import signals
-from gaussfold.cli.setting import FOR_WORKERS
 from gaussfold.data.messages import DataError
 from gaussfold.data.units import Units, units_of
 from gaussfold.distributed import Engine, Outcome, Scheme, ShardError, StoppedError, learn_rounds, rounds_of
@@ -144,11 +143,6 @@ def _check_model(model: StreamModel) -> None:
         (
             setting.learns_noise,
             "--noise-std learn: noise is learned in the order of rows, which workers do not keep; give a number",
-        ),
-        (
-            setting.stacked or setting.scale != FOR_WORKERS["scale"],
-            "--scale auto, or a model begun without --workers: stacks and scales are learned in the order of rows, "
-            "which workers do not keep; leave out one of the two",
         ),
     ):
         if wrong:

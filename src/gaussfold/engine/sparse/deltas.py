@@ -22,6 +22,7 @@ from gaussfold.engine.compiled import compiled, compiled_inline
 
 BITS = 20
 """Binary digits after the point."""
+MANY = 2.0**BITS
 LIMIT = 2.0**62
 """No number may be as large: the sum of two that are smaller is one of 64 bits."""
 
@@ -86,24 +87,72 @@ def _half_exponent(precision: float) -> int:
     return e >> 1
 
 
+@compiled_inline
+def _write_fixed(cells: np.ndarray, i: int, base: np.ndarray, b: int, out: FixedCells, n: int) -> bool:
+    """What cell i has gained over the base's cell b to place n; whether it fits."""
+    for c in range(cells.shape[2]):
+        before = 1.0 / np.float64(base[b, 1, c])
+        after = 1.0 / np.float64(cells[i, 1, c])
+        h = _half_exponent(before)
+        scale = math.ldexp(1.0, -h)  # a power of two: no digit is lost by it
+        gained = (after - before) * scale * (scale * MANY)
+        moved = (after * np.float64(cells[i, 0, c]) - before * np.float64(base[b, 0, c])) * (scale * MANY)
+        if not (abs(gained) < LIMIT and abs(moved) < LIMIT):
+            return False
+        out.exponent[n, c] = h
+        out.precision[n, c] = np.int64(np.rint(gained))
+        out.shift[n, c] = np.int64(np.rint(moved))
+    return True
+
+
 @compiled
 def to_fixed(cells: np.ndarray, base: np.ndarray, out: FixedCells) -> int:
     """What cells have gained over the base's, cell by cell; the first that does not fit, or -1."""
     for t in range(cells.shape[0]):
-        for c in range(cells.shape[2]):
-            before = 1.0 / np.float64(base[t, 1, c])
-            after = 1.0 / np.float64(cells[t, 1, c])
-            h = _half_exponent(before)
-            gained = math.ldexp(after - before, BITS - 2 * h)
-            moved = math.ldexp(
-                after * np.float64(cells[t, 0, c]) - before * np.float64(base[t, 0, c]), BITS - h
-            )  # fmt: skip
-            if not (abs(gained) < LIMIT and abs(moved) < LIMIT):
-                return t
-            out.exponent[t, c] = h
-            out.precision[t, c] = np.int64(np.rint(gained))
-            out.shift[t, c] = np.int64(np.rint(moved))
+        if not _write_fixed(cells, t, base, t, out, t):
+            return t
     return -1
+
+
+@compiled
+def note_slots(met: np.ndarray, indices: np.ndarray, slots: np.ndarray, count: int) -> int:
+    """List features that rows meet for the first time; ``slots`` has ``count`` of them, and is long enough."""
+    for q in range(indices.size):
+        j = indices[q]
+        if not met[j]:
+            met[j] = True
+            slots[count] = j
+            count += 1
+    return count
+
+
+@compiled
+def take_changes(
+    cells: np.ndarray, base: np.ndarray, slots: np.ndarray, met: np.ndarray, out: FixedCells
+) -> tuple[int, int]:
+    """Write down what the cells of these slots, in order, have gained, and make them the base's again, not met.
+
+    ``base`` has a cell each, or one for all; ``slots`` are int64. Returns how many differed, and the first slot that
+    does not fit, or -1.
+    """
+    own = base.shape[0] > 1
+    n = 0
+    for t in range(slots.size):
+        j = int(slots[t])
+        b = j if own else 0
+        met[j] = False
+        differs = False
+        for c in range(cells.shape[2]):
+            differs |= (cells[j, 0, c] != base[b, 0, c]) | (cells[j, 1, c] != base[b, 1, c])
+        if differs:
+            if not _write_fixed(cells, j, base, b, out, n):
+                return n, j
+            out.slots[n] = j
+            n += 1
+            for c in range(cells.shape[2]):
+                cells[j, 0, c] = base[b, 0, c]
+                cells[j, 1, c] = base[b, 1, c]
+    return n, -1
 
 
 @compiled_inline
