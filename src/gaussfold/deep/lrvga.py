@@ -20,8 +20,7 @@ from gaussfold.deep import likelihoods
 from gaussfold.deep.extragradient import SCHEMES, Block, Task, scheme_name, step
 from gaussfold.deep.families import Likelihood, form_of
 from gaussfold.deep.fisher import Model, checked_labels, interface
-from gaussfold.deep.noise import LearnedGaussian, is_with_noise, parted
-from gaussfold.deep.onepass import Ageing, OnePass, usual_std
+from gaussfold.deep.onepass import Ageing, OnePass, usual_std, without_noise
 from gaussfold.deep.posterior import Posterior
 from gaussfold.deep.rowchecks import check_std, check_waiting, checked_weight, missing_apply, refuse_unless, trouble
 from gaussfold.deep.stepping import Stepper
@@ -39,6 +38,8 @@ PARTS = (
 """What a model file holds beside the belief and the rows that wait."""
 USUAL: Document = {"n_samples": 10, "scheme": "extragradient", "projection": "eigen", "inner_loops": 1}
 """Of looks at samples."""
+FEW, LARGE = 20, 100_000
+"""Factors of a compiled pass; twice as many where a row brings few of them and memory is no question."""
 LOOKS = {"mean": False, "samples": True}
 """Where the network is looked at, and whether that needs samples."""
 
@@ -64,11 +65,12 @@ class LRVGA:
         "mean", or "samples" (lrvga §4.2), to which alone ``n_samples``, ``scheme``, ``projection``, ``inner_loops``,
         ``gain`` and ``block_size`` belong.
     rank
-        Number of factors p of the precision, 20 by default (10 with samples); 0 is a diagonal (with "mean" only).
+        Number of factors p of the precision; by default 20, or 40 below 100,000 parameters and not for softmax (10 with
+        samples). 0 is a diagonal. With "mean" there is room for as many again, so that rows are projected together.
     prior_std
         Standard deviation of the prior: a number, or a tree of them with the structure of ``params``, each leaf a
-        number or of the parameter's shape. By default 1.5 times the scale of each leaf
-        (:mod:`gaussfold.deep.scales`), and 1 with samples.
+        number or of the parameter's shape. By default twice the scale of each leaf (:mod:`gaussfold.deep.scales`),
+        and 1 with samples.
     forgetting, random_walk
         Between rows the precision keeps this share, the rest being the prior's; or every parameter takes a random step
         of this standard deviation, in units of its prior's. With "mean" only, as is ``robust``.
@@ -131,7 +133,7 @@ class LRVGA:
             likelihoods.function("apply", apply, "(params, x)"),
             likelihoods.resolve(likelihood),
         )
-        params, noise = _without_noise(self.likelihood, params, sampling)
+        params, noise = without_noise(self.likelihood, params, sampling)
         self.layout = layout_of(params)
         self.n_samples = whole("n_samples", looks["n_samples"])
         self.block_size = whole("block_size", 1 if block_size is None else block_size)
@@ -150,11 +152,12 @@ class LRVGA:
         else:
             self._pass: OnePass | None = self._prior(mean, prior_std, rank, noise)
 
-    def _prior(self, mean: Array, prior_std: float | Tree | None, rank: int | None, noise: float) -> OnePass:
+    def _prior(self, mean: Array, prior_std: float | Tree | None, rank: int | None, noise: float | None) -> OnePass:
         """The belief before the first row of a compiled pass."""
         std = usual_std(self.layout, mean) if prior_std is None else self._flat_std(prior_std)
         check_std(std)
-        most = check_rank(min(20, mean.size) if rank is None else rank, mean.size, fewest=0)
+        usual = FEW if form_of(self.likelihood).classes or mean.size > LARGE else 2 * FEW
+        most = check_rank(min(usual, mean.size) if rank is None else rank, mean.size, fewest=0)
         return OnePass(mean, std, most, noise, self._ageing)
 
     def _start(self) -> None:
@@ -183,11 +186,23 @@ class LRVGA:
         total, weight = self._loss
         return float(total / weight) if weight else math.nan
 
-    def fit(self, X: Tree, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Posterior:
-        """One pass over ``X, y`` or over ``data = (X, y)``; returns the posterior."""
+    def fit(
+        self, X: Tree, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None, *, passes: int = 1
+    ) -> Posterior:
+        """One pass over ``X, y`` or over ``data = (X, y)``; returns the posterior.
+
+        With more ``passes`` each row counts 1/passes in each of them, never more than once in all: the network has
+        settled somewhat before most of what a row says is linearised. The later ones go through the rows in orders of
+        their own.
+        """
         if y is None:
             X, y = X
-        return self.partial_fit(X, y, sample_weight).posterior
+        if whole("passes", passes) == 1:
+            return self.partial_fit(X, y, sample_weight).posterior
+        if self._pass is None or self._ageing.ages:
+            refuse("passes", passes, "1", "several passes need linearise='mean' without forgetting or random_walk")
+        self._learn_rows(self._checked(X, y, sample_weight), passes)
+        return self.posterior
 
     def stepper(self) -> Stepper:
         """The pass as pure functions of a state, for a loop of one's own: a batch ``(X, y)`` is learned row by row.
@@ -199,10 +214,10 @@ class LRVGA:
             refuse("linearise", self.linearise, "'mean'", "looks at samples have no compiled loop; use partial_fit")
         return self._pass.stepper(self._model, form_of(self.likelihood).classes)
 
-    def _learn_rows(self, rows: Block) -> None:
+    def _learn_rows(self, rows: Block, passes: int = 1) -> None:
         """In the compiled pass: all of them or none."""
         assert self._pass is not None
-        total, bad = self._pass.learn(self._model, rows)
+        total, bad = self._pass.learn(self._model, rows, passes, self.seed)
         if bad is not None:
             raise ValueError(trouble(bad, 1))
         self._loss = self._loss + np.array([-total, rows[2].sum()])
@@ -355,17 +370,3 @@ class LRVGA:
         """Ensemble sampling, lrvga Prop. 1."""
         size, factors = (self.n_samples, mean.size), (self.n_samples, len(precision.gram))
         return mean + precision.ensemble(rng.standard_normal(size), rng.standard_normal(factors))
-
-
-def _without_noise(likelihood: Likelihood, params: Tree, sampling: bool) -> tuple[Tree, float]:
-    """The network's own parameters, and the variance that a learned noise starts from."""
-    if not isinstance(likelihood, LearnedGaussian):
-        return params, 1.0
-    if sampling:
-        remedy = "samples do not tell noise from what is not known yet: "
-        remedy += "give gaussfold.likelihoods.Gaussian(std), or linearise='mean'"
-        refuse("likelihood", likelihood, "a known noise level", remedy)
-    if not is_with_noise(params):
-        return params, 1.0
-    network, log_std = parted(params)
-    return network, math.exp(2.0 * float(log_std))

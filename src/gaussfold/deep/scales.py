@@ -29,11 +29,25 @@ def of_leaves(layout: Layout, flat: jax.Array) -> Array:
     return np.array([scale or usual for scale in found])
 
 
+def at_least_usual(layout: Layout, flat: jax.Array) -> Array:
+    """The same, but no matrix below √(2/fan-in), what keeps the signal of rectified units at its size.
+
+    Smaller first weights are a choice of where training starts, not a belief that weights stay small.
+    """
+    found = of_leaves(layout, flat)
+    floor = [math.sqrt(2.0 / math.prod(leaf.shape[:-1])) if _is_matrix(leaf) else 0.0 for leaf in layout.leaves]
+    return np.maximum(found, floor)
+
+
+def _is_matrix(leaf: Leaf) -> bool:
+    return len(leaf.shape) > 1 and leaf.size > 0
+
+
 def _own(leaf: Leaf, entries: Array) -> float:
     """The scale of one leaf, or 0 where it has none of its own."""
     if entries.size > 1 and np.ptp(entries) > 0.0 and len(leaf.shape) > 1:
         return float(np.sqrt(np.mean(entries * entries)))
-    return 1.0 / math.sqrt(math.prod(leaf.shape[:-1])) if len(leaf.shape) > 1 and leaf.size else 0.0
+    return 1.0 / math.sqrt(math.prod(leaf.shape[:-1])) if _is_matrix(leaf) else 0.0
 
 
 def spread(layout: Layout, per_leaf: jax.Array | Array) -> jax.Array:
