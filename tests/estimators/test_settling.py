@@ -77,5 +77,5 @@ def test_parts_depend_on_the_features_alone():
 
 def test_the_first_summit_uphill():
     scores = dict(zip(range(-4, 5), [9, 1, 2, 3, 2.5, 2, 7, 8, 1], strict=True))
-    assert settling.summit(scores.__getitem__, 3) == -1
-    assert settling.summit(lambda step: step, 3) == 3
+    assert settling.summit(lambda step, than: scores[step] > scores[than], 3) == -1
+    assert settling.summit(lambda step, than: step > than, 3) == 3

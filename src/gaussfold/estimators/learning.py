@@ -233,7 +233,8 @@ class Learner(Readout):
         design = coordinates.design(kept.X, intercept=ways.intercept)
         for k, belief in enumerate(beliefs):
             visits = Visits(self._likelihood, design, kept.targets[k], self._options(kept.weight))
-            now = WidthSearch(visits, design, ways).again(Standing(belief, kept.sites(k), coordinates))
+            search = WidthSearch(visits, design, ways, settling.OF_A_STREAM)
+            now = search.again(Standing(belief, kept.sites(k), coordinates))
             beliefs[k], self._coordinates, sites = now.belief, now.coordinates, [*sites, now.sites]
         self._early = None if count >= early.room(ways.mean.size) else Early().add(*kept[:3], sites)
 

@@ -32,6 +32,7 @@ from gaussfold.estimators.coordinates import Coordinates, Ways
 from gaussfold.estimators.folded import FoldOptions
 from gaussfold.estimators.priors import AnyBelief
 from gaussfold.folding import FoldResult
+from gaussfold.likelihoods import Bernoulli
 from gaussfold.protocols import Likelihood
 from gaussfold.rows import Block, Rows
 from gaussfold.sweeping import sweep
@@ -48,6 +49,9 @@ QUICKLY = 20
 """Visits in which sites and width may settle together, as they do where rows are many."""
 NEARLY = 1e-7
 """As `SETTLED`, where a part of the rows is left out to be predicted."""
+ROUGHLY = 0.1
+"""As both, in a stream, where the width alone is wanted and rows are visited again anyway."""
+A_FEW_VISITS = 30
 FEW = 10.0
 """Rows a weight below which a width is chosen by rows that are left out."""
 ENOUGH = 100.0
@@ -59,7 +63,7 @@ FEWER = 3.0
 """Rows a weight below which a stream leaves rows out as well."""
 NARROWER = 4
 """Halvings of the width at a look of a stream, at most."""
-REACH = 2.0
+REACH = 3.0
 """Standard deviation of log τ before the data speak, where left-out rows do."""
 STEP = math.log(2.0)
 FARTHEST = math.log(1000.0)
@@ -72,6 +76,22 @@ class Standing(NamedTuple):
     belief: AnyBelief
     sites: FoldResult
     coordinates: Coordinates
+
+
+class Care(NamedTuple):
+    """How long rows are visited."""
+
+    settled: float
+    """Part of its standard deviation by which a weight may still move."""
+    left_out: float
+    """The same, where a part of the rows is left out."""
+    visits: int
+    """At most."""
+
+
+OF_A_BATCH = Care(SETTLED, NEARLY, MOST_VISITS)
+"""Who does not settle by then is told so."""
+OF_A_STREAM = Care(ROUGHLY, ROUGHLY, A_FEW_VISITS)
 
 
 @dataclass(frozen=True)
@@ -92,17 +112,20 @@ class Visits:
         """Visit every row, in place."""
         return sweep(belief, self.likelihood, self.design, self.target, sites, tolerance=0.0, **self.options)
 
-    def settled(self, belief: AnyBelief, sites: FoldResult, within: float = SETTLED) -> tuple[AnyBelief, FoldResult]:
-        """The same after visits until nothing moves; told, if that takes too long."""
+    def settled(
+        self, belief: AnyBelief, sites: FoldResult, within: float = SETTLED, most: int = MOST_VISITS
+    ) -> tuple[AnyBelief, FoldResult]:
+        """The same after visits until nothing moves; told, if that takes too long in a batch."""
         moves, belief = [math.inf], belief.copy()
-        for _ in range(MOST_VISITS):
+        for _ in range(most):
             before = [each.copy() for each in gaussians.dense([belief])]
             sites = self.once(belief, sites)
             moves.append(gaussians.farthest(gaussians.dense([belief]), before))
             stalled = min(moves) <= STILL and min(moves[-PATIENCE:]) > min(moves)
             if moves[-1] <= within or stalled:
                 return belief, sites
-        warn_unsettled(moves[-1])
+        if most == MOST_VISITS:
+            warn_unsettled(moves[-1])
         return belief, sites
 
 
@@ -114,6 +137,7 @@ class WidthSearch:
     design: Block
     """Of these visits."""
     ways: Ways
+    care: Care = OF_A_BATCH
 
     def best(self, start: Standing) -> Standing:
         """Settled at the width that suits the rows."""
@@ -125,8 +149,22 @@ class WidthSearch:
         return ENOUGH <= count < a_weight * dim and dim <= DEAR and len(start.coordinates.priors) == 1
 
     def again(self, start: Standing) -> Standing:
-        """After one more visit of the rows, the belief changed in place; or under a narrower prior."""
-        return self.narrowed(start._replace(sites=self.visits.once(start.belief, start.sites)))
+        """After one more visit of the rows, the belief changed in place; or under the prior that rows left out ask for.
+
+        In a stream: the whole search of `best` takes as long as some hundred visits, and only rows that are told apart
+        without a mistake, of whose evidence least is known, are worth it. A narrower prior is tried anyway.
+        """
+        now = start._replace(sites=self.visits.once(start.belief, start.sites))
+        if self._has_few_rows(now) and self._told_apart(now):
+            return self._by_held_out_rows(now)
+        return self.narrowed(now)
+
+    def _told_apart(self, now: Standing) -> bool:
+        """Whether all labels of two classes lie on their side."""
+        if not isinstance(self.visits.likelihood, Bernoulli):
+            return False
+        mean, _ = now.belief.marginal(self.design.array)
+        return bool(((self.visits.target - 0.5) * mean > 0.0).all())
 
     def narrowed(self, start: Standing) -> Standing:
         """A few steps to a narrower prior, as long as rows left out speak for it: for a stream that has few rows.
@@ -146,7 +184,7 @@ class WidthSearch:
                 sites = self.visits.once(belief, sites)
             narrower = Standing(belief, sites, coordinates)
             scores = self._left_out(narrower)
-            if not _better(scores, here):
+            if not _better(scores, here, self.visits.weight()):
                 break
             now, here = narrower, scores
         return now
@@ -164,13 +202,12 @@ class WidthSearch:
         scores = self.visits.likelihood.log_predictive(
             self.visits.target, Moments(left * (mean / variance - shift), left)
         )
-        width = math.log(float(now.coordinates.widths()[0]) / self._unit(now))
-        return np.asarray(self.visits.weight() * scores - 0.5 * (width / REACH) ** 2 / scores.size)
+        return np.asarray(scores + self._share_of_prior(now))
 
     def at(self, now: Standing, log_width: float) -> Standing:
         """Settled under another width."""
         belief, sites, coordinates = self._with_width(now, math.exp(log_width))
-        return Standing(*self.visits.settled(belief, sites), coordinates)
+        return Standing(*self.visits.settled(belief, sites, self.care.settled, self.care.visits), coordinates)
 
     def _with_width(self, now: Standing, width: float | None) -> Standing:
         """The same sites under another width; None: the one of most evidence."""
@@ -213,28 +250,38 @@ class WidthSearch:
         return None
 
     def _by_held_out_rows(self, start: Standing) -> Standing:
-        places = parts_of(self.design.array)
-        known: dict[int, Standing] = {0: self.at(start, 0.0)}
-        scores: dict[int, float] = {}
+        """Uphill from width 1: narrower if the sum over the rows is larger, wider if by more than its standard error.
 
-        def score(step: int) -> float:
-            if step not in scores:
+        A prior too wide costs more than one too narrow, and few rows, most of them easy, tell little of it.
+        """
+        places, weight = parts_of(self.design.array), self.visits.weight()
+        known: dict[int, Standing] = {0: self.at(start, 0.0)}
+        found: dict[int, Array] = {}
+
+        def scores(step: int) -> Array:
+            if step not in found:
                 if step not in known:
                     nearest = min(known, key=lambda each: abs(each - step))
                     known[step] = self.at(known[nearest], step * STEP)
-                scores[step] = self._held_out(known[step], places) - 0.5 * (step * STEP / REACH) ** 2
-            return scores[step]
+                found[step] = self._held_out(known[step], places)
+            return found[step]
 
-        place = summit(score, math.floor(FARTHEST / STEP))
-        left, top, right = score(place - 1), score(place), score(place + 1)
+        def better(step: int, than: int) -> bool:
+            if step > than:
+                return _better(scores(step), scores(than), weight)
+            return bool(weight @ scores(step) > weight @ scores(than))
+
+        place = summit(better, math.floor(FARTHEST / STEP))
+        left, top, right = (float(weight @ scores(place + way)) for way in (-1, 0, 1))
         bend = left - 2.0 * top + right
         away = 0.5 * (left - right) / bend if bend < 0.0 else 0.0
         # in whole thousandths: what is left of visits and rounding must not show
-        return self.at(known[place], round(STEP * (place + min(max(away, -1.0), 1.0)), 3))
+        return self.at(known[place], round(STEP * (place + min(max(away, -0.5), 0.5)), 3))
 
-    def _held_out(self, now: Standing, places: np.ndarray) -> float:
-        """Log predictive density of all rows, each part of them predicted by the others."""
-        total, weight = 0.0, self.visits.weight()
+    def _held_out(self, now: Standing, places: np.ndarray) -> Array:
+        """Log predictive density of each row by the other parts, and its share of the width's log prior."""
+        weight = self.visits.weight()
+        scores = np.zeros(weight.size)
         (prior,) = now.coordinates.priors
         for part in range(PARTS):
             out = (places == part) & (weight > 0.0)
@@ -243,10 +290,15 @@ class WidthSearch:
             kept = self._without(out)
             sites = FoldResult(*(column[~out] for column in now.sites))
             start = _with_sites(prior.belief(), self.design.array[~out], sites)
-            belief, _ = kept.settled(start, sites, NEARLY)
+            belief, _ = kept.settled(start, sites, self.care.left_out, self.care.visits)
             moments = Moments(*belief.marginal(self.design.array[out]))
-            total += float(weight[out] @ self.visits.likelihood.log_predictive(self.visits.target[out], moments))
-        return total
+            scores[out] = self.visits.likelihood.log_predictive(self.visits.target[out], moments)
+        return scores + self._share_of_prior(now)
+
+    def _share_of_prior(self, now: Standing) -> float:
+        """Log prior of the width, for each row of weight 1."""
+        width = math.log(float(now.coordinates.widths()[0]) / self._unit(now))
+        return float(-0.5 * (width / REACH) ** 2 / self.visits.weight().sum())
 
     def _without(self, out: np.ndarray) -> Visits:
         """Visits of the other rows."""
@@ -257,10 +309,11 @@ class WidthSearch:
         )
 
 
-def _better(scores: Array, others: Array) -> bool:
-    """Whether the rows' sum is larger, by more than its standard error."""
+def _better(scores: Array, others: Array, weight: Array) -> bool:
+    """Whether the rows' sum is larger, by more than its standard error; a weight counts as so many rows."""
     gain = scores - others
-    return bool(gain.sum() > math.sqrt(gain.size) * gain.std())
+    total = weight @ gain
+    return bool(total > math.sqrt(weight @ np.square(gain - total / weight.sum())))
 
 
 def warn_unsettled(move: float) -> None:
@@ -272,14 +325,11 @@ def warn_unsettled(move: float) -> None:
     warnings.warn(msg, ConvergenceWarning, stacklevel=3)
 
 
-def summit(score: Callable[[int], float], farthest: int) -> int:
-    """The first local maximum uphill from 0."""
-    place = 0
-    while abs(place) < farthest:
-        step = max((-1, 0, 1), key=lambda way: score(place + way))
-        if step == 0:
-            break
-        place += step
+def summit(better: Callable[[int, int], bool], farthest: int) -> int:
+    """The first step uphill from 0 that is not worse than the next; ``better(a, b)`` compares two steps."""
+    place, way = 0, 1 if better(1, 0) else -1
+    while abs(place) < farthest and better(place + way, place):
+        place += way
     return place
 
 
