@@ -2,7 +2,7 @@
 
 A row's site is made at the belief of its time. While the width of the prior is still being found, that belief is under
 a width which later turns out to be wrong, and the site with it: too sharp under a narrow prior, too flat under a wide
-one. So the first rows (`room` of them) are kept, and whenever the width is looked at again each of them is visited once
+one. So the first rows (`ROOM` of them) are kept, and whenever the width is looked at again each of them is visited once
 more under the new one. That is up to twice the work for these rows and nothing afterwards.
 """
 
@@ -20,15 +20,8 @@ from gaussfold.rows import dense_rows
 from gaussfold.trace import Trace
 from gaussfold.types import Array
 
-LEAST, MOST = 128, 1024
-"""Rows that are kept at least, and at most."""
-A_WEIGHT = 4
-"""Between these: so many for each weight."""
-
-
-def room(dim: int) -> int:
-    """How many rows are kept while there are that many weights: a power of two, as the counts at which one looks."""
-    return int(1 << (min(max(LEAST, A_WEIGHT * dim), MOST).bit_length() - 1))
+ROOM = 1024
+"""How many rows are kept: a power of two, as the counts at which one looks."""
 
 
 class Kept(NamedTuple):

@@ -24,7 +24,7 @@ from gaussfold.estimators.noise_bank import NoiseBank
 from gaussfold.estimators.pace import OwnPace
 from gaussfold.estimators.priors import AnyBelief
 from gaussfold.estimators.readout import Readout
-from gaussfold.estimators.settling import Standing, Visits, WidthSearch
+from gaussfold.estimators.settling import OF_A_STREAM, Standing, Visits, WidthSearch
 from gaussfold.folding import FoldResult, fold
 from gaussfold.likelihoods import Gaussian, Softmax
 from gaussfold.lookback import Lookback
@@ -233,10 +233,9 @@ class Learner(Readout):
         design = coordinates.design(kept.X, intercept=ways.intercept)
         for k, belief in enumerate(beliefs):
             visits = Visits(self._likelihood, design, kept.targets[k], self._options(kept.weight))
-            search = WidthSearch(visits, design, ways, settling.OF_A_STREAM)
-            now = search.again(Standing(belief, kept.sites(k), coordinates))
+            now = WidthSearch(visits, design, ways, OF_A_STREAM).again(Standing(belief, kept.sites(k), coordinates))
             beliefs[k], self._coordinates, sites = now.belief, now.coordinates, [*sites, now.sites]
-        self._early = None if count >= early.room(ways.mean.size) else Early().add(*kept[:3], sites)
+        self._early = None if count >= early.ROOM else Early().add(*kept[:3], sites)
 
     def _remember(self, piece: Call, *, looked: bool) -> None:
         """Moments of rows just learned, the first one's features apart if they have been looked at before."""

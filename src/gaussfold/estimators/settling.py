@@ -52,7 +52,7 @@ NEARLY = 1e-7
 ROUGHLY = 0.1
 """As both, in a stream, where the width alone is wanted and rows are visited again anyway."""
 A_FEW_VISITS = 30
-FEW = 10.0
+FEW = 20.0
 """Rows a weight below which a width is chosen by rows that are left out."""
 ENOUGH = 100.0
 """Rows from which on what is left out says more than chance: among fewer the evidence chooses better."""
@@ -87,11 +87,15 @@ class Care(NamedTuple):
     """The same, where a part of the rows is left out."""
     visits: int
     """At most."""
+    told: bool
+    """Whether a user is told who did not settle by then."""
+    mistakes: float
+    """Rows of the other class that are thought to be there besides, where none was seen among those left out."""
 
 
-OF_A_BATCH = Care(SETTLED, NEARLY, MOST_VISITS)
-"""Who does not settle by then is told so."""
-OF_A_STREAM = Care(ROUGHLY, ROUGHLY, A_FEW_VISITS)
+OF_A_BATCH = Care(SETTLED, NEARLY, MOST_VISITS, told=True, mistakes=0.25)
+OF_A_STREAM = Care(ROUGHLY, ROUGHLY, A_FEW_VISITS, told=False, mistakes=0.5)
+"""Of which there is more to come."""
 
 
 @dataclass(frozen=True)
@@ -113,18 +117,18 @@ class Visits:
         return sweep(belief, self.likelihood, self.design, self.target, sites, tolerance=0.0, **self.options)
 
     def settled(
-        self, belief: AnyBelief, sites: FoldResult, within: float = SETTLED, most: int = MOST_VISITS
+        self, belief: AnyBelief, sites: FoldResult, care: Care = OF_A_BATCH, within: float | None = None
     ) -> tuple[AnyBelief, FoldResult]:
-        """The same after visits until nothing moves; told, if that takes too long in a batch."""
-        moves, belief = [math.inf], belief.copy()
-        for _ in range(most):
+        """The same after visits until nothing moves, or by less than ``within`` (``care.settled``)."""
+        moves, belief, near = [math.inf], belief.copy(), care.settled if within is None else within
+        for _ in range(care.visits):
             before = [each.copy() for each in gaussians.dense([belief])]
             sites = self.once(belief, sites)
             moves.append(gaussians.farthest(gaussians.dense([belief]), before))
             stalled = min(moves) <= STILL and min(moves[-PATIENCE:]) > min(moves)
-            if moves[-1] <= within or stalled:
+            if moves[-1] <= near or stalled:
                 return belief, sites
-        if most == MOST_VISITS:
+        if care.told:
             warn_unsettled(moves[-1])
         return belief, sites
 
@@ -199,15 +203,13 @@ class WidthSearch:
         precision, shift = now.sites.site_precision, now.sites.site_shift
         with np.errstate(divide="ignore", invalid="ignore"):  # a row that is all that is known has no score
             left = 1.0 / (1.0 / variance - precision)
-        scores = self.visits.likelihood.log_predictive(
-            self.visits.target, Moments(left * (mean / variance - shift), left)
-        )
+        scores = self._score(self.visits.target, Moments(left * (mean / variance - shift), left))
         return np.asarray(scores + self._share_of_prior(now))
 
     def at(self, now: Standing, log_width: float) -> Standing:
         """Settled under another width."""
         belief, sites, coordinates = self._with_width(now, math.exp(log_width))
-        return Standing(*self.visits.settled(belief, sites, self.care.settled, self.care.visits), coordinates)
+        return Standing(*self.visits.settled(belief, sites, self.care), coordinates)
 
     def _with_width(self, now: Standing, width: float | None) -> Standing:
         """The same sites under another width; None: the one of most evidence."""
@@ -290,10 +292,23 @@ class WidthSearch:
             kept = self._without(out)
             sites = FoldResult(*(column[~out] for column in now.sites))
             start = _with_sites(prior.belief(), self.design.array[~out], sites)
-            belief, _ = kept.settled(start, sites, self.care.left_out, self.care.visits)
+            belief, _ = kept.settled(start, sites, self.care, self.care.left_out)
             moments = Moments(*belief.marginal(self.design.array[out]))
-            scores[out] = self.visits.likelihood.log_predictive(self.visits.target[out], moments)
+            scores[out] = self._score(self.visits.target[out], moments)
         return scores + self._share_of_prior(now)
+
+    def _score(self, target: Array, moments: Moments) -> Array:
+        """Log predictive density; of two classes, with a share of `Care.mistakes`.
+
+        Rows that are all told apart speak for any width, as long as no other row comes. That none came among n is no
+        proof: as in the rule of succession, a part of a row of the other class is added, spread over all.
+        """
+        likelihood = self.visits.likelihood
+        scores = np.asarray(likelihood.log_predictive(target, moments))
+        if isinstance(likelihood, Bernoulli):
+            share = self.care.mistakes / self.visits.weight().sum()
+            scores = scores + share * likelihood.log_predictive(1.0 - target, moments)
+        return np.asarray(scores)
 
     def _share_of_prior(self, now: Standing) -> float:
         """Log prior of the width, for each row of weight 1."""
