@@ -139,6 +139,7 @@ _DEEP = {
 EXPERIMENTS |= {name: Experiment(name, title, f"experiments.deep.{to}") for name, (title, to) in _DEEP.items()}
 
 _BAYES_NEWTON = {
+    "bn-fig1": ("which method becomes which, and at what pace", "links:fig1"),
     "bn-fig2": ("heteroscedastic noise: the posterior under three curvatures", "motorcycle:fig2"),
     "bn-fig3": ("heteroscedastic noise, every method, four folds", "motorcycle:fig3"),
     "bn-fig4": ("amplitude demodulation: a segment and its latents", "demodulation:fig4"),

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from experiments.bayes_newton import methods, motorcycle, network
-from experiments.bayes_newton.first_order import FirstOrder
+from experiments.bayes_newton import links, methods, motorcycle, network
 
 from gaussfold import likelihoods as lk
 from gaussfold import rules
@@ -20,39 +19,12 @@ def small(rule="vi", structure="markov"):
     return GaussianProcess(Matern32(1.5, 1.0), lk.Bernoulli(), rule, structure=structure, verbose=False), X, y
 
 
-def test_first_order_reaches_the_same_optimum():
-    """Adam on sites and natural gradients minimise the same free energy; the former needs many more steps."""
-    model, X, y = small()
-    best = model.fit(X, y, iterations=20).energy()
-    model, X, y = small()
-    baseline = FirstOrder(model, X, y, rate=0.2)
-    trace = []
-    for _ in range(300):
-        baseline.step()
-        trace.append(model.energy())
-    assert trace[0] > trace[20] > trace[100] > best
-    assert trace[-1] == pytest.approx(best, abs=2e-3)
-
-
-def test_first_order_gradient():
-    """The chain from target sites to site means and factors, against differences of the free energy."""
-    model, X, y = small()
-    baseline = FirstOrder(model, X, y)
-    rng = np.random.default_rng(1)
-    baseline.mean += rng.standard_normal(baseline.mean.shape)
-    baseline.root += 0.3 * rng.standard_normal(baseline.root.shape)
-    baseline._put()
-    seen = []
-    baseline._adam = lambda *gradients: seen.extend(gradients)
-    baseline.step()
-    for values, gradient, where in ((baseline.mean, seen[0], (3, 0)), (baseline.root, seen[1], (7, 0, 0))):
-        sides = []
-        for s in (1e-5, -1e-5):
-            values[where] += s
-            baseline._put()
-            sides.append(model.energy())
-            values[where] -= s
-        assert gradient[where] == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-4, abs=1e-7)
+def test_the_links_of_the_chart_are_of_first_order_or_exact():
+    """Power ep to vi, vi to newton and pl to taylor halve with the power or the covariance; Gauss-Newton is taylor."""
+    found = links.distances(np.array([6e-4, 3e-4]))
+    for name in ("pep-vi", "vi-newton", "pl-taylor"):
+        assert found[name][1] == pytest.approx(0.5 * found[name][0], rel=0.02)
+    assert found["newton-taylor"].max() < 1e-12
 
 
 @needs_data

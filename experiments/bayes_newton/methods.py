@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from experiments import style
-from experiments.bayes_newton.first_order import FirstOrder
 from gaussfold import rules
-from gaussfold.gp import GaussianProcess
+from gaussfold.gp import FirstOrderVI, GaussianProcess
 
 RULES: dict[str, Any] = {
     "newton": rules.Newton(),
@@ -50,6 +49,7 @@ def methods(damping: float) -> dict[str, tuple[Any, Any]]:
             if policy.name in object_.curvatures:
                 table[f"{rule}_{curvature}"] = (object_, policy)
     table["pl"] = (rules.PL(), rules.Exact())
+    table["pl_quasinewton"] = (rules.PL(), policies(damping)["quasinewton"])  # (54)
     table["taylor_eks"] = (rules.Taylor(), rules.Exact())
     table[ADAM] = (None, None)
     return table
@@ -62,6 +62,7 @@ def line(name: str) -> dict[str, Any]:
         return {"color": COLORS[rule], "ls": DASHES[curvature], "lw": 1.5, "label": f"{LABELS[rule]} {curvature}"}
     special = {
         "pl": (style.VERMILION, "-", "PL"),
+        "pl_quasinewton": (style.VERMILION, (0, (5, 2)), "PL quasinewton"),
         "taylor_eks": (style.BLACK, (0, (1.2, 1.2)), "Taylor (EKS)"),
         ADAM: (style.GREY, "-", "first-order VI (Adam)"),
     }[name]
@@ -107,7 +108,7 @@ def run(
             if k == 1 and rule is not None:
                 model.fit(X, Y, iterations=1)
             elif rule is None:
-                stepper = FirstOrder(model, X, Y) if stepper is None else stepper
+                stepper = FirstOrderVI(model, X, Y) if stepper is None else stepper
                 stepper.step()
             else:
                 model.step()

@@ -5,8 +5,9 @@ from math import prod
 
 import numpy as np
 import pytest
+from scipy.special import erf
 
-from gaussfold.expectations.cubature import GaussHermite, Unscented, resolve_cubature
+from gaussfold.expectations.cubature import EvenlySpaced, GaussHermite, Unscented, resolve_cubature
 from tests.shared import ORACLES, needs_oracles
 
 
@@ -78,8 +79,24 @@ def test_refused_orders(order):
         Unscented(4)
 
 
+def test_evenly_spaced_nodes_are_exact_where_log_p_is_smooth_and_fine_where_it_is_not():
+    """Moments, exp(3x) and a logistic to rounding; the mean of |x - a| to h²/8 times the density at its kink."""
+    x, w = EvenlySpaced().nodes(1)
+    x = x[:, 0]
+    assert [w @ x**k for k in (0, 1, 2, 3, 4, 6)] == pytest.approx([1.0, 0.0, 1.0, 0.0, 3.0, 15.0], abs=1e-12)
+    assert w @ np.exp(3.0 * x) == pytest.approx(np.exp(4.5), rel=1e-13)
+    fine, weights = GaussHermite(256).nodes(1)
+    want = weights @ np.log1p(np.exp(0.3 - fine[:, 0]))
+    assert w @ np.log1p(np.exp(0.3 - x)) == pytest.approx(want, rel=1e-13)
+    for a in np.linspace(0.0, 1.0, 13):
+        exact = np.sqrt(2.0 / np.pi) * np.exp(-0.5 * a * a) + a * erf(a / np.sqrt(2.0))
+        assert abs(w @ np.abs(x - a) - exact) < np.exp(-0.5 * a * a) / np.sqrt(2.0 * np.pi) * (x[1] - x[0]) ** 2 / 4.0
+    with pytest.raises(ValueError, match="EvenlySpaced in 2 dimensions: it is for one latent"):
+        EvenlySpaced().nodes(2)
+
+
 def test_resolve():
-    assert [resolve_cubature(None, d) for d in (1, 2, 5)] == [GaussHermite(64), GaussHermite(20), Unscented(5)]
+    assert [resolve_cubature(None, d) for d in (1, 2, 5)] == [EvenlySpaced(), GaussHermite(20), Unscented(5)]
     assert resolve_cubature("unscented-3", 4) == Unscented(3)
     assert resolve_cubature(GaussHermite(5), 2) == GaussHermite(5)
     with pytest.raises(ValueError, match=r"cubature='gh': allowed are 'gauss-hermite'.*GaussHermite\(order\)"):

@@ -159,3 +159,16 @@ def test_times_that_go_backwards_are_refused():
         model.partial_fit([0.5], [1.0], lag=30)
     for name, array in before.items():
         np.testing.assert_array_equal(array, model.state()[name])
+
+
+@pytest.mark.parametrize("structure", ["markov", "sparse"])
+@pytest.mark.parametrize("noise", [lk.Gaussian(0.5), lk.Poisson(), lk.StudentT(4.0, 0.3)])
+def test_a_label_beyond_double_precision_is_one_sentence_and_changes_nothing(noise, structure):
+    """And not a warning of NumPy's before it: those are errors in these tests."""
+    X = np.arange(20.0)
+    model = GaussianProcess(Matern32(), noise, structure=structure).fit(X, np.ones(20))
+    before = model.predict_latent(X)
+    with pytest.raises(ValueError, match=r"check the|double precision"):
+        model.partial_fit([20.0, 21.0], [1e300, 1.0])
+    for mine, other in zip(model.predict_latent(X), before, strict=True):
+        np.testing.assert_array_equal(mine, other)

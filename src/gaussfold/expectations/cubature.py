@@ -3,6 +3,7 @@
 A rule is a small object that knows its nodes for N(0, I); the nodes are shared and cached.
 
 - :class:`GaussHermite` of order n: the tensor product, exact for polynomials of degree 2n - 1 in every coordinate.
+- :class:`EvenlySpaced`: of one dimension only, for log densities that may have kinks.
 - :class:`QuasiRandom`: a lattice of equal weights, for many dimensions and functions that are no polynomials.
 - :class:`Unscented` of order 3 (2d points) or 5 (2d² + 1 points): exact for polynomials of total degree 3 or 5.
   The weights of order 5 are negative on the axes for d ≥ 5, so sums of positive numbers can come out negative: a
@@ -20,7 +21,7 @@ from typing import ClassVar, TypeAlias
 import numpy as np
 
 from gaussfold.checks import whole
-from gaussfold.expectations.gauss_hermite import check_order
+from gaussfold.expectations.gauss_hermite import check_order, even_nodes
 from gaussfold.expectations.gauss_hermite import nodes as hermite_nodes
 from gaussfold.expectations.quasi_random import enough_nodes, normal_nodes
 from gaussfold.registry import Catalogue
@@ -134,15 +135,42 @@ class QuasiRandom:
         return points, np.full(points.shape[0], 1.0 / points.shape[0])
 
 
-Cubature: TypeAlias = GaussHermite | Unscented | QuasiRandom
+@dataclass(frozen=True)
+class EvenlySpaced:
+    """289 evenly spaced nodes in one dimension: as exact as Gauss-Hermite where log p is smooth, finer at its kinks.
+
+    Examples
+    --------
+    >>> x, w = EvenlySpaced().nodes(1)
+    >>> x.shape, round(float(w @ np.abs(x[:, 0]) - np.sqrt(2.0 / np.pi)), 3)
+    ((289, 1), -0.0)
+    """
+
+    name: ClassVar[str] = "evenly-spaced"
+
+    def size(self, dim: int) -> int:
+        """Number of points."""
+        return len(self.nodes(dim)[0])
+
+    def nodes(self, dim: int) -> tuple[Array, Array]:
+        """Points (n, 1) and weights (n,) for N(0, 1); read-only."""
+        if dim != 1:
+            msg = f"EvenlySpaced in {dim} dimensions: it is for one latent; use GaussHermite(order), or None"
+            raise ValueError(msg)
+        x, w = even_nodes()
+        return x[:, None], w
+
+
+Cubature: TypeAlias = GaussHermite | Unscented | QuasiRandom | EvenlySpaced
 CUBATURES: Catalogue[Cubature] = Catalogue(
     "cubature",
-    (GaussHermite, Unscented, QuasiRandom),
+    (GaussHermite, Unscented, QuasiRandom, EvenlySpaced),
     named={
         "gauss-hermite": GaussHermite(),
         "unscented-3": Unscented(3),
         "unscented-5": Unscented(5),
         "quasi-random": QuasiRandom(),
+        "evenly-spaced": EvenlySpaced(),
     },
     also="GaussHermite(order), Unscented(order), QuasiRandom(points), or None to choose by dimension",
 )
@@ -151,8 +179,8 @@ CUBATURES: Catalogue[Cubature] = Catalogue(
 def resolve_cubature(cubature: str | Cubature | None, dim: int) -> Cubature:
     """A rule by name or as an object; None chooses by dimension.
 
-    None is Gauss-Hermite with 64, 20, 10 or 6 points per dimension in 1, 2, 3 or 4 dimensions (at most 1300 points),
-    and the unscented rule of order 5 beyond.
+    None is evenly spaced points in one dimension, Gauss-Hermite with 20, 10 or 6 points per dimension in 2, 3 or 4 (at
+    most 1300 points), and the unscented rule of order 5 beyond.
 
     Examples
     --------
@@ -162,7 +190,9 @@ def resolve_cubature(cubature: str | Cubature | None, dim: int) -> Cubature:
     Unscented(order=5)
     """
     if cubature is None:
-        return GaussHermite((64, 20, 10, 6)[dim - 1]) if dim <= 4 else Unscented(5)
+        if dim == 1:
+            return EvenlySpaced()
+        return GaussHermite((20, 10, 6)[dim - 2]) if dim <= 4 else Unscented(5)
     return CUBATURES.resolve(cubature)
 
 

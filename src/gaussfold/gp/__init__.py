@@ -6,7 +6,8 @@
 - `affine`, `means`, `linear_parts`: mean functions, offsets and mixtures of processes, for all three priors
 - `weighted`, `outputs`, `extras`: rows that count more or less, several outputs
 - `site_updates`, `starts`, `walk`, `mixing`, `inference`: sites from marginals, marginals from sites, until they settle
-- `learning`, `hyper`: hyperparameters; `stochastic`: batches; `storage`: model files
+- `learning`, `hyper`: hyperparameters; `stochastic`: batches; `storage`: model files;
+  `first_order`: Adam on the sites, to compare with
 - `online`, `origin`, `streamed`: streams on Markov and on sparse priors
 - `fitting`, `predicting`, `model`: the class that users see, in three steps
 - `outcomes`, `components`, `plots`, `summary`: what it says of y, of its parts, and of itself
@@ -20,6 +21,7 @@ from gaussfold.gp import covariances
 from gaussfold.gp.constraints import GammaPrior as GammaPrior
 from gaussfold.gp.constraints import LogNormal as LogNormal
 from gaussfold.gp.covariances import *  # noqa: F403  there is one list of covariances, and it is there
+from gaussfold.gp.first_order import FirstOrderVI as FirstOrderVI
 from gaussfold.gp.inference import FitResult as FitResult
 from gaussfold.gp.inference import NotConvergedWarning as NotConvergedWarning
 from gaussfold.gp.means import BasisMean as BasisMean
@@ -32,6 +34,6 @@ from gaussfold.gp.outputs import Outputs as Outputs
 if not TYPE_CHECKING:
     __all__ = [
         *covariances.__all__,
-        *("BasisMean", "ConstantMean", "FitResult", "GammaPrior", "GaussianProcess", "LinearMean", "LogNormal", "Mean"),
-        *("NotConvergedWarning", "Outputs"),
+        *("BasisMean", "ConstantMean", "FirstOrderVI", "FitResult", "GammaPrior", "GaussianProcess", "LinearMean"),
+        *("LogNormal", "Mean", "NotConvergedWarning", "Outputs"),
     ]

@@ -247,10 +247,11 @@ class GaussianProcess(Predicting):
         checks.streams(self.structure, self.batch_size, in_space=self.in_space)
         rows, values, clock = self._more(X, Y)
         extras = extras_of(offset, sample_weight, len(rows), self.latents, self.rule)
-        if self.structure == "sparse":
-            return self._absorb(rows, values, extras, clock)
-        online = Online.start(self) if self._online is None else self._online
-        online.add(rows, values, extras, lag, iterations, keep=keep_history)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is not finite, and refused
+            if self.structure == "sparse":
+                return self._absorb(rows, values, extras, clock)
+            online = Online.start(self) if self._online is None else self._online
+            online.add(rows, values, extras, lag, iterations, keep=keep_history)
         self._online, self.clock_, self._is_stale = online, clock, True
         return self
 

@@ -47,6 +47,8 @@ MOST = 200.0
 """However large the energy is, what is to come of it counts in nats: 2e-4 of them at the default ``tol``."""
 PATIENCE = 3
 """Steps without a smaller move than any before."""
+HONEST = 100.0
+"""Times the tolerance: what a full step may promise of the energy where inference is called settled."""
 NEAR = 0.003
 """Standard deviations that a full step may still move when a fixed point counts as found."""
 
@@ -267,10 +269,19 @@ class Walk:
         if self.to_come > tol * min(size, MOST):
             return False
         if self._mixer is not None:
-            return self._has_stepped(self._mixer)
+            return self._has_stepped(self._mixer) and not self._is_at_a_kink(tol * min(size, MOST))
         if self.is_stuck or self._steps < 2 or self._move > NEAR:
             return False
         return not self._problem.recipe.curvature.bends_with_step or self._holds_for_shorter_steps(tol, size)
+
+    def _is_at_a_kink(self, tol: float) -> bool:
+        """Whether a full step would still lead far from where steps have stopped lowering the energy.
+
+        Near a smooth minimum the energy to come is about half the squared move of every row, in standard deviations;
+        where a likelihood has kinks, sums over nodes have them too, and steps can stop at one. HONEST is generous.
+        """
+        to_come = 0.5 * self._problem.Y.shape[0] * self._move**2
+        return self._problem.recipe.descends and not self.is_stuck and to_come > HONEST * tol
 
     def _has_stepped(self, mixer: Mixer) -> bool:
         """Whether a plain step has ended here too: a combination of steps can repeat itself where one would go on."""

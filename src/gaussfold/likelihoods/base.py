@@ -21,9 +21,9 @@ class ScalarLikelihood:
     """A likelihood p(y | f) of one latent f per label; the parent of every family here and of your own.
 
     A subclass gives :meth:`log_prob` and :meth:`derivatives`, and :meth:`conditional` if it is to
-    predict y. While :attr:`record` is None, as here, expectations under ``f ~ N(m, v)`` are taken by
-    Gauss-Hermite quadrature with ``order`` points (see :mod:`gaussfold.expectations.gauss_hermite` for what
-    that can and cannot integrate). The built-in families name a record instead, and the compiled engine
+    predict y. While :attr:`record` is None, as here, expectations under ``f ~ N(m, v)`` are sums over evenly spaced
+    nodes, or with an ``order`` Gauss-Hermite quadrature (see :mod:`gaussfold.expectations.gauss_hermite` for what
+    these can and cannot integrate). The built-in families name a record instead, and the compiled engine
     integrates them for every variance.
 
     Attributes
@@ -34,8 +34,8 @@ class ScalarLikelihood:
         Which labels are possible, in words, for error messages.
     remedy : str
         What to do about other labels, in words, for error messages.
-    order : int
-        Number of Gauss-Hermite points while ``record`` is None.
+    order : int or None
+        Number of Gauss-Hermite points while ``record`` is None; None: evenly spaced nodes.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class ScalarLikelihood:
     log_concave: ClassVar[bool] = False
     labels: ClassVar[str] = "finite numbers"
     remedy: ClassVar[str] = "drop or correct such rows"
-    order: ClassVar[int] = gauss_hermite.ORDER
+    order: ClassVar[int | None] = None
 
     @property
     def record(self) -> Record | None:

@@ -294,7 +294,7 @@ class VectorLikelihood(ABC):
             msg = (
                 f"the cubature rule gives E p(y | f)^{alpha:g} = {float(total[row, 0])!r} (scaled) in row "
                 f"{block.rows.start + row}; unscented-5 has negative weights in 5 and more dimensions: use "
-                "cubature=GaussHermite(3), or a rule other than ep"
+                "cubature='quasi-random' or GaussHermite(3), which have none, or a rule other than ep"
             )
             raise ValueError(msg)
         return (top + np.log(total))[:, 0], terms / total
