@@ -82,8 +82,9 @@ def test_a_failed_run_is_a_failure():
 
 def test_every_method_of_the_figures():
     names = methods.methods(0.5)
-    assert len(names) == 18
+    assert len(names) == 19
     assert "pep05_gaussnewton" not in names
+    assert "pl_quasinewton" in names
     for name, (rule, policy) in names.items():
         assert methods.line(name)["label"]
         if rule is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve, cholesky
+from scipy.linalg.blas import dger
 from scipy.linalg.lapack import dpotri
 
 from gaussfold.gp.covariances import Covariance
@@ -57,9 +58,10 @@ def evidence(covariance: Covariance, std: float, X: Array, y: Array) -> tuple[fl
 def evidence_slope(covariance: Covariance, std: float, X: Array, y: Array) -> Slope:
     """Value and slopes."""
     value, lower, a = evidence(covariance, std, X, y)
-    inverse = dpotri(lower, lower=1)[0]
-    inverse = np.tril(inverse) + np.tril(inverse, -1).T
-    by_std = std**2 * (float(np.trace(inverse)) - float(a @ a))
-    inverse -= np.outer(a, a)
-    inverse *= 0.5
-    return Slope(value, covariance.vjp(X, None, inverse), by_std)
+    half = dpotri(lower, lower=1, overwrite_c=1)[0]  # C⁻¹ below the diagonal, zeros above
+    diagonal = np.diag(half).copy()
+    by_std = std**2 * (float(diagonal.sum()) - float(a @ a))
+    # dC is symmetric, so that one triangle of C⁻¹ counts for both; turned, it lies as rows
+    half.T.flat[:: len(y) + 1] = 0.5 * diagonal
+    bar = dger(-0.5, a, a, a=half, overwrite_a=1).T
+    return Slope(value, covariance.vjp(X, None, bar), by_std)

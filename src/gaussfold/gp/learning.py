@@ -45,6 +45,8 @@ LOOK_BACK = 5
 """Evaluations over which the pace of a search is measured."""
 HOPE = 2.0
 """Times its pace: a later search that would not reach the best one before it even so, in what is left of it, ends."""
+SAME = 0.1
+"""Log hyperparameters all nearer than this to where the best search ended, at a higher energy: the same valley."""
 
 
 class Learned(NamedTuple):
@@ -56,6 +58,17 @@ class Learned(NamedTuple):
     history: tuple[float, ...]
     """Energy at every evaluation (profile) or after every round of inference (alternating)."""
     parameters: dict[str, float]
+
+
+class Rival(NamedTuple):
+    """Where the best search so far has ended."""
+
+    energy: float
+    x: Array
+
+
+class BehindError(Exception):
+    """A search that will not come below where an earlier one has ended."""
 
 
 class Options(NamedTuple):
@@ -93,14 +106,14 @@ def learn(model: GaussianProcess, optimizer: str, options: Options) -> Learned:
 
 def _best_of(
     problem: Objective,
-    search: Callable[[Objective, int, float], Learned],
+    search: Callable[[Objective, int, Rival], Learned],
     starts: Sequence[dict[str, float]],
     max_iter: int,
 ) -> Learned:
     """One search from each start; the model is left where the lowest one ended."""
     model = problem.model
     best: tuple[Learned, dict[str, object]] | None = None
-    lowest = np.inf
+    rival = Rival(np.inf, np.empty(0))
     failed: ValueError | None = None
     given = {name: model.parameters()[name] for name in problem.names}
     for values in starts:
@@ -108,15 +121,15 @@ def _best_of(
             problem.set(problem.at(values))
             start(model, chosen=True)
         try:
-            found = search(problem, max_iter, lowest)
+            found = search(problem, max_iter, rival)
         except BehindError:
             continue
         except ValueError as error:  # another start may do
             failed = error
             continue
         value = found.energy + problem.penalty()
-        if best is None or value < lowest:
-            best, lowest = (found, dict(vars(model))), value
+        if best is None or value < rival.energy:
+            best, rival = (found, dict(vars(model))), Rival(value, problem.get())
     if best is None:
         assert failed is not None  # there is at least one start
         raise failed
@@ -216,10 +229,6 @@ def _minimise(fn: Callable[[Array], tuple[float, Array]], problem: Objective, li
     return Found(x, bool(found.success))
 
 
-class BehindError(Exception):
-    """A search that will not come to where an earlier one has ended."""
-
-
 def _refuse_behind(history: Sequence[float], left: int, rival: float) -> None:
     """Give up a search whose pace, doubled, would leave it above the rival's energy at its end."""
     if len(history) <= LOOK_BACK or not np.isfinite(rival):
@@ -230,7 +239,7 @@ def _refuse_behind(history: Sequence[float], left: int, rival: float) -> None:
         raise BehindError
 
 
-def _profile(problem: Objective, max_iter: int, rival: float) -> Learned:
+def _profile(problem: Objective, max_iter: int, rival: Rival) -> Learned:
     model = problem.model
     history: list[float] = []
     with Progress("learning", max_iter, 0, model.verbose) as progress:
@@ -238,7 +247,9 @@ def _profile(problem: Objective, max_iter: int, rival: float) -> Learned:
         def evaluate(x: Array) -> tuple[float, Array]:
             value, slope = problem.profile(x)
             history.append(value)
-            _refuse_behind(history, max_iter - len(history), rival)
+            _refuse_behind(history, max_iter - len(history), rival.energy)
+            if value > rival.energy and len(problem.names) == x.size and np.abs(x - rival.x).max() < SAME:
+                raise BehindError  # on its way to the same place
             progress.show(len(history), f"energy {min(history):.6g}")
             return value, slope
 
@@ -248,7 +259,7 @@ def _profile(problem: Objective, max_iter: int, rival: float) -> Learned:
     return Learned(value, problem.evaluations, found.success, tuple(history), model.parameters())
 
 
-def _alternate(problem: Objective, max_iter: int, rival: float) -> Learned:
+def _alternate(problem: Objective, max_iter: int, rival: Rival) -> Learned:
     model = problem.model
     history = [problem.infer()]
     converged = False
@@ -257,7 +268,7 @@ def _alternate(problem: Objective, max_iter: int, rival: float) -> Learned:
             found = _minimise(problem.at_fixed_sites, problem, 5)
             problem.set(found.x)
             history.append(problem.infer())
-            _refuse_behind(history, max_iter - len(history), rival - problem.penalty())
+            _refuse_behind(history, max_iter - len(history), rival.energy - problem.penalty())
             progress.show(len(history) - 1, f"energy {history[-1]:.6g}")
             converged = abs(history[-1] - history[-2]) <= model.tol * (1.0 + abs(history[-1]))
             if converged:
