@@ -106,7 +106,7 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> object:
     import importlib
 
-    if name in _MODULES:
+    if name in (*_MODULES, "spark"):  # which is not in ``__all__``: it needs PySpark
         value: object = importlib.import_module(f"gaussfold.{name}")
     elif name in _HOMES:
         value = getattr(importlib.import_module(_HOMES[name]), name)

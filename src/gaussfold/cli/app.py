@@ -63,6 +63,7 @@ def predict(
     thompson: options.Thompson = False,
     seed: options.Seed = 0,
     tag: options.Tag = None,
+    workers: options.PredictingWorkers = None,
 ) -> int:
     """Write the prediction (a probability for clicks), latent mean and standard deviation of every row."""
     from gaussfold.cli.commands.predict import Wanted
@@ -70,7 +71,7 @@ def predict(
 
     inputs = options.inputs_of(source, table=options.Table(tag=tag))
     interrupts.started()
-    return work(inputs, Wanted(model, predictions, output_format, seed if thompson else None))
+    return work(inputs, Wanted(model, predictions, output_format, seed if thompson else None, workers))
 
 
 @app.command(epilog=HELP)

@@ -56,6 +56,10 @@ RealLabels = Annotated[
 ]
 Thompson = Annotated[bool, Option("--thompson", help="Also the prediction under one draw of the weights.")]
 OutputFile = Annotated[str, Option("-o", "--out", metavar="FILE", help="Where to write; - is standard output.")]
+PredictingWorkers = Annotated[
+    int | None,
+    Option("--workers", min=1, metavar="N", help="Predict with so many processes; what is written is the same."),
+]
 PredictionFile = Annotated[
     str, Option("-p", "--predictions", metavar="FILE", help="Where to write; - is standard output.")
 ]

@@ -61,8 +61,13 @@ def units_of(
     reading: Reading,
     roles: Roles,
     unit_rows: int,
+    *,
+    labelled: bool = True,
 ) -> Units:
-    """Cut inputs into units, of text about so many rows each; refuses inputs that do not go together."""
+    """Cut inputs into units, of text about so many rows each; refuses inputs that do not go together.
+
+    ``labelled``: each has the label, if any has; rows that are only predicted need none.
+    """
     names = expand(paths)
     if "-" in names:
         msg = "-: workers cannot share standard input; give files"
@@ -78,13 +83,13 @@ def units_of(
                 continue
             reading = _settled(name, kind, reading, roles)
             if kind == "parquet":
-                table = _Typed.of(source, reading)
+                table = _Typed.of(source, reading, labelled=labelled)
                 if first is not None:
                     first.check_same(table)
                 first = first or table
                 found += [Unit(name, kind, n, group=k) for k, n in enumerate(table.groups) if n]
             elif formats.find(kind).from_pipe:
-                _check_label(source, reading, formats.find(kind).separator)
+                _check_label(source, reading, formats.find(kind).separator if labelled else None)
                 found += _of_text(name, kind, source, unit_rows)
             else:
                 found.append(Unit(name, kind, max(1, Path(name).stat().st_size // 64)))
@@ -172,11 +177,12 @@ class _Typed(NamedTuple):
     types: dict[str, str]
 
     @classmethod
-    def of(cls, source: Source, reading: Reading) -> _Typed:
+    def of(cls, source: Source, reading: Reading, *, labelled: bool) -> _Typed:
         from gaussfold.data.arrow_files import TypedTable
 
         table = TypedTable(source, "parquet")
-        used = {column.name for column in reading.columns or () if column.kind not in ("ignored", "tag")}
+        apart = {"ignored", "tag"} if labelled else {"ignored", "tag", "label", "weight"}
+        used = {column.name for column in reading.columns or () if column.kind not in apart}
         types = {str(field.name): str(field.type) for field in table.schema if field.name in used}
         missing = sorted(used - set(types))
         if missing:

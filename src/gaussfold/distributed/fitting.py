@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import Any, Self
+from typing import Any, Self, TypeGuard
 
 import numpy as np
 from scipy import sparse
@@ -24,6 +24,7 @@ from gaussfold.checks import one_of, refuse
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.reading import Reading, Roles
 from gaussfold.data.units import units_of
+from gaussfold.distributed.frames import written
 from gaussfold.distributed.learning import Gained, learn_apart
 from gaussfold.distributed.plan import Scheme, rounds_of
 from gaussfold.distributed.rounds import Engine, learn_rounds
@@ -106,11 +107,12 @@ class FoldApart:
 
 def fit(
     model: StreamingClassifier | StreamingRegressor,
-    source: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    source: Any,
     *,
     label: str | None = None,
     client: Any = None,
     workers: int | None = None,
+    staging: str | os.PathLike[str] | None = None,
     skip_bad: int = 0,
     scheme: Scheme | None = None,
     **columns: Any,
@@ -127,7 +129,8 @@ def fit(
         A `StreamingClassifier` (labels 0 and 1) or a `StreamingRegressor` with a number for ``noise_std``, with
         ``covariance="diagonal"``, without forgetting, drift, a second look or an ensemble.
     source
-        Paths or globs, of Parquet, CSV, Vowpal Wabbit or svmlight text; the workers must find them there, too.
+        Paths or globs, of Parquet, CSV, Vowpal Wabbit or svmlight text; the workers must find them there, too. Or a
+        Dask or Spark DataFrame or a Ray Dataset: its workers write it once, as Parquet, and learn from that.
     label
         Column of the label.
     client
@@ -135,6 +138,8 @@ def fit(
         or any `gaussfold.distributed.Engine`; None: processes of this machine.
     workers
         How many processes, without a client; None: one a core.
+    staging
+        Where a frame is written to, a folder that all workers reach; None: a temporary one of this machine.
     skip_bad
         So many bad records, or rows of damaged row groups, are left out.
     scheme
@@ -154,9 +159,14 @@ def fit(
     DataError
         The files cannot be read, or do not go together; the model is as it was.
     """
-    scheme = Scheme() if scheme is None else scheme
     likelihood, labels = _likelihood(model)
     _check(model)
+    if not _are_paths(source):
+        with written(source, staging, client) as (files, own):
+            return fit(
+                model, files, label=label, client=own, workers=workers, skip_bad=skip_bad, scheme=scheme, **columns
+            )
+    scheme = Scheme() if scheme is None else scheme
     reading, roles = _reading({"labels": labels, "constant": bool(model.fit_intercept)}, label, **columns)
     units = units_of(source, reading, roles, scheme.head // 2)
     blank = _unlearned(model, 1 << reading.bits)
@@ -167,6 +177,11 @@ def fit(
             pass
     _put_back(model, blank, learner)
     return model
+
+
+def _are_paths(source: Any) -> TypeGuard[str | os.PathLike[str] | Sequence[str | os.PathLike[str]]]:
+    one = (str, os.PathLike)
+    return isinstance(source, one) or (isinstance(source, Sequence) and all(isinstance(each, one) for each in source))
 
 
 def _prior(blank: StreamingClassifier | StreamingRegressor) -> DiagonalBelief:
