@@ -89,7 +89,7 @@ def units_of(
                 first = first or table
                 found += [Unit(name, kind, n, group=k) for k, n in enumerate(table.groups) if n]
             elif formats.find(kind).from_pipe:
-                _check_label(source, reading, formats.find(kind).separator if labelled else None)
+                _check_label(source, reading, formats.find(kind).separator, labelled=labelled)
                 found += _of_text(name, kind, source, unit_rows)
             else:
                 found.append(Unit(name, kind, max(1, Path(name).stat().st_size // 64)))
@@ -144,9 +144,9 @@ def _of_text(name: str, kind: str, source: Source, unit_rows: int) -> list[Unit]
     return [Unit(name, kind, max(1, round((end - begin) / a_row)), (begin, end)) for begin, end in ranges]
 
 
-def _check_label(source: Source, reading: Reading, separator: str | None) -> None:
-    """Refuse a table whose header has the other columns, and not the label."""
-    if separator is None or reading.columns is None:
+def _check_label(source: Source, reading: Reading, separator: str | None, *, labelled: bool) -> None:
+    """Refuse a table whose header has the other columns, and not the label, unless it needs none."""
+    if not labelled or separator is None or reading.columns is None:
         return
     label = next((column.name for column in reading.columns if column.kind == "label"), None)
     head = source.peek(_LOOK)
