@@ -95,6 +95,10 @@ BENCHMARKS = {
         "benchmarks.scale",
         "learning apart by 4, 16 and 64 shards beside one pass: loss, KL, coverage, processor time; fresh seeds",
     ),
+    "scale-simulated": (
+        "benchmarks.scale_simulated",
+        "64 to 1024 workers, 10^9 to 10^12 rows, simulated by costs measured here, and a picture",
+    ),
     "before": (
         "benchmarks.before",
         "what was added since costs: this tree beside an earlier commit, start-up, train and folds, in turns",

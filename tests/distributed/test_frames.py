@@ -79,6 +79,7 @@ def test_what_is_no_source_is_refused(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Dask's own
 def test_a_dask_frame_is_learned_by_its_cluster(tmp_path):
     dd = pytest.importorskip("dask.dataframe", reason="dask.dataframe is not installed")
     from distributed import Client, LocalCluster
@@ -95,6 +96,7 @@ def test_a_dask_frame_is_learned_by_its_cluster(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_a_ray_dataset_is_learned_by_its_cluster(tmp_path, monkeypatch):
     ray = pytest.importorskip("ray", reason="gaussfold[ray] is not installed")
     import os
