@@ -228,7 +228,8 @@ def _is_auto(value: object) -> bool:
 def per_feature(name: str, value: ArrayLike, n_features: int) -> Array:
     """One finite number for all features (0-d), or one each."""
     try:
-        array = None if value is None else np.asarray(value, dtype=np.float64)  # which NumPy would take for NaN
+        plain = np.asarray(value)  # None would be NaN, True would be 1
+        array = None if plain.dtype == bool or value is None else plain.astype(np.float64)
     except (ValueError, TypeError):
         array = None
     if array is None:

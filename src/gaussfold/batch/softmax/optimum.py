@@ -144,7 +144,8 @@ def best_width(
         top = scores[place]
     low, high = scores.get(place - 1, top), scores.get(place + 1, top)
     bend = low + high - 2.0 * top
-    width = 2.0 ** (place + (0.5 * (low - high) / bend if max(low, high) < top else 0.0))
+    # in whole thousandths: what rough steps and rounding leave must not show, nor whether a row counts or comes twice
+    width = 2.0 ** round(place + (0.5 * (low - high) / bend if max(low, high) < top else 0.0), 3)
     near = found[place]
     if rows is not every:
         near = type(near).start(every)._replace(mean=near.mean)
