@@ -63,6 +63,7 @@ MODELS: dict[str, str] = {
     "StreamingPoissonRegressor": "gaussfold.estimators",
     "StreamingRegressor": "gaussfold.estimators",
     "StreamModel": "gaussfold.cli.model",
+    "ClassModel": "gaussfold.cli.class_model",
     "LRVGA": "gaussfold.deep.lrvga",
     "Posterior": "gaussfold.deep.posterior",
     "MultiPosterior": "gaussfold.deep.mixture",

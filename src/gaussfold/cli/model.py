@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -13,15 +13,17 @@ from gaussfold.beliefs.diagonal.apart import Apart
 from gaussfold.beliefs.diagonal.base import DiagonalBelief
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
-from gaussfold.beliefs.diagonal.stack import DiagonalStack
+from gaussfold.beliefs.diagonal.stack import LANE_STDS, DiagonalStack
 from gaussfold.beliefs.diagonal.state import mix_moments
 from gaussfold.checks import whole
 from gaussfold.cli.apart import StreamApart
 from gaussfold.cli.noise import PART, LabelNoise, added
+from gaussfold.cli.predictions import Prediction, Told, short
 from gaussfold.cli.progressive_loss import LEARNED, LOSS, POSITIVE, SEEN, WEIGHT, add_losses
 from gaussfold.cli.sampling import sampled_latent
 from gaussfold.cli.scales import Scales
 from gaussfold.cli.setting import Setting
+from gaussfold.cli.slot_names import arrays_of, names_of
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.messages import DataError
 from gaussfold.data.reading import Reading
@@ -40,26 +42,6 @@ PARTS = (
     schema.Part("squares", (1,), "double", low=0.0, optional=True),
 )
 """What a model file holds beside the belief."""
-NAMES = (
-    schema.Part("names.slots", ("names",), "whole", low=0, high="width"),
-    schema.Part("names.sizes", ("names",), "whole", low=0, high=2.0**31),
-    schema.Part("names.text", ("bytes",), "bytes"),
-)
-"""And if it keeps the names of features."""
-
-
-class Prediction(NamedTuple):
-    """Per row: mean and standard deviation of the label (weights integrated out), and of x'θ."""
-
-    label: Array
-    label_std: Array
-    mean: Array
-    std: Array
-
-    def columns(self, binary: bool) -> dict[str, Any]:
-        """As they are written: a probability says all about a binary label."""
-        label = {"probability": self.label} if binary else {"prediction": self.label, "prediction_std": self.label_std}
-        return {**label, "mean": self.mean, "std": self.std}
 
 
 @dataclass
@@ -226,7 +208,7 @@ class StreamModel:
 
     # Reading off.
 
-    def predict(self, chunk: Chunk) -> Prediction:
+    def predict(self, chunk: Chunk) -> Told:
         """Label and x'θ of each row, with mean and standard deviation."""
         latent, (mean, variance) = self.belief.readings(rows_of(self._scaled(chunk)))
         log_weights = self.belief.log_weights
@@ -234,7 +216,7 @@ class StreamModel:
         centre, unit = self.noise.centre, self.noise.std
         return Prediction(centre + unit * label, unit * np.sqrt(spread), centre + unit * mean, unit * np.sqrt(variance))
 
-    def before(self, trace: Trace, y: Array) -> Prediction:
+    def before(self, trace: Trace, y: Array) -> Told:
         """Predictions that a trace holds.
 
         A probability is exact where there is a label; the rest goes by mean and variance of x'θ, which for mixed priors
@@ -253,6 +235,23 @@ class StreamModel:
         """Expected labels under one draw of the weights; the same draw for all chunks."""
         latent = sampled_latent(self.belief, rows_of(self._scaled(chunk)), seed)
         return np.asarray(self.noise.centre + self.noise.std * self._likelihood.conditional(latent).mean)
+
+    def line(self, label: float, prediction: Told) -> str:
+        """What a line of progress says of a row: its label, and what was predicted."""
+        shown = " unknown" if np.isnan(label) else short(label)
+        return f"{shown}  {prediction.line()}"
+
+    def lanes(self) -> dict[str, float]:
+        """How much each lane of a stack counts; nothing where there is none."""
+        if not isinstance(self.belief, DiagonalStack):
+            return {}
+        names = [*(f"{std:g}" for std in LANE_STDS), "forgetting", "stacked"]
+        return dict(zip(names, map(float, self.belief.weights), strict=True))
+
+    def shown_weights(self, slots: np.ndarray) -> tuple[Array, Array, list[str]]:
+        """Means and variances of the weights of some slots, and what to say of each besides its feature."""
+        mean, variance = self.belief.moments(slots)
+        return mean, variance, [""] * len(slots)
 
     @property
     def average_loss(self) -> float:
@@ -288,13 +287,7 @@ class StreamModel:
         if self.setting.labels == "real":
             arrays |= {"noise": self.noise.numbers, "squares": self.squares}
         arrays |= self.scales.arrays()
-        if self.names is not None:
-            slots = sorted(self.names)
-            text = [self.names[slot].encode() for slot in slots]
-            arrays["names.slots"] = np.array(slots, np.int64)
-            arrays["names.sizes"] = np.array([len(raw) for raw in text], np.int64)
-            arrays["names.text"] = np.frombuffer(b"".join(text), np.uint8)
-        return arrays
+        return arrays if self.names is None else arrays | arrays_of(self.names)
 
     def store_header(self) -> dict[str, Any]:
         """Everything else, as JSON can hold it."""
@@ -319,21 +312,13 @@ class StreamModel:
         schema.equal("belief.cells", belief.dtype, prior.dtype, "as the setting says")
         for name, value in header["run"].items():
             whole(f"run {name}", value, least=0)
-        names = None
-        if schema.together(arrays, [part.name for part in NAMES]):
-            sizes = schema.check(arrays, NAMES, {"width": reading.width})
-            schema.equal("names.sizes", int(arrays["names.sizes"].sum()), sizes["bytes"], "as long as the text is")
-            ends = np.cumsum(arrays["names.sizes"]).tolist()
-            text = arrays["names.text"].tobytes()
-            pieces = [text[a:b].decode() for a, b in zip([0, *ends[:-1]], ends, strict=True)] if ends else []
-            names = dict(zip(arrays["names.slots"].tolist(), pieces, strict=True))
         return cls(
             setting,
             reading,
             belief,
             arrays["totals"],
             header["run"],
-            names,
+            names_of(arrays, reading),
             Scales.from_arrays(arrays, reading.width),
             **_of_numbers(arrays),
         )

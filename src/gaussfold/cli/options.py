@@ -201,9 +201,16 @@ class Learning:
         _learning(
             "--likelihood",
             "--link",
-            help="Labels: logit or probit (-1, 0, 1), gaussian (numbers), poisson (counts) (logit).",
+            help="Labels: logit or probit (-1, 0, 1), gaussian (numbers), poisson (counts); for classes see --classes "
+            "(logit).",
             autocompletion=_among("logit", "probit", "gaussian", "poisson"),
         ),
+    ] = None
+    classes: Annotated[
+        list[str] | None, _learning("--classes", metavar="A,B,C", help="Labels are these texts or numbers: a softmax.")
+    ] = None
+    oaa: Annotated[
+        int | None, _learning("--oaa", min=2, max=1000, metavar="K", help="The same as --classes 1,2,..,K.")
     ] = None
     prior_std: Annotated[
         list[str] | None,
@@ -254,6 +261,12 @@ class Learning:
 
         names = ("likelihood", "coupling", "rule", "forgetting", "scale")
         given = {name: value for name, value in vars(self).items() if name in names and value is not None}
+        classes = tuple(map(str, range(1, self.oaa + 1))) if self.oaa is not None else _columns(self.classes)
+        if self.oaa is not None and self.classes:
+            msg = f"--oaa {self.oaa} and --classes: both say which classes there are; give one of them"
+            raise ValueError(msg)
+        if classes:
+            given["classes"] = classes
         if self.noise_std is not None:
             given["noise_std"] = parse_noise(self.noise_std)
         return given | parse_prior(self.prior_std or ()) | ({"dtype": "float32"} if self.float32 else {})

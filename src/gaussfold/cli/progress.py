@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
-from gaussfold.cli.model import Prediction, StreamModel
+from gaussfold.cli.model import StreamModel
+from gaussfold.cli.predictions import Told
 from gaussfold.cli.progressive_loss import LOSS, WEIGHT
 from gaussfold.data.chunks import Chunk
 from gaussfold.engine.compilation import waiting
@@ -54,15 +55,13 @@ class Progress:
             with self._harmless():
                 self._live_line.show(self._model)
 
-    def _line(self, chunk: Chunk, prediction: Prediction, row: int) -> None:
+    def _line(self, chunk: Chunk, prediction: Told, row: int) -> None:
         totals, before = self._model.totals, self._before
         weight = totals[WEIGHT] - before[WEIGHT]
         since = (totals[LOSS] - before[LOSS]) / weight if weight else np.nan
-        label = chunk.label[row]
-        shown = " unknown" if np.isnan(label) else _short(label)
+        shown = self._model.line(float(chunk.label[row]), prediction)
         text = (
             f"{self._model.average_loss:9.6f}  {since:9.6f}  {self._model.examples:12d} {totals[WEIGHT]:10.1f}  {shown}"
-            f"  {_short(prediction.label[0])}  {_short(prediction.std[0])}"
             f"  {chunk.indptr[row + 1] - chunk.indptr[row]:8d}"
         )
         self._before = totals.copy()
@@ -92,10 +91,6 @@ class Progress:
             yield
         except OSError:
             self._quiet, self._live_line = True, None
-
-
-def _short(value: float) -> str:
-    return f"{value:8.4f}" if abs(value) < 1000.0 else f"{value:8.3g}"
 
 
 class _LiveLine:

@@ -12,6 +12,7 @@ from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
 from gaussfold.beliefs.diagonal.stack import DiagonalStack
 from gaussfold.checks import between, one_of, positive, refuse
 from gaussfold.cli.noise import LEARN
+from gaussfold.data.classes import pack
 from gaussfold.data.reading import Document
 
 AUTO = "auto"
@@ -19,7 +20,7 @@ SCALES = (AUTO, "none")
 """What ``--scale`` takes."""
 DEFAULT_PRIOR: Document = {"prior_std": AUTO}
 """What `train` starts from when nothing is said: five lanes cost less than three times one (RESULTS.md)."""
-LABELS = {"logit": "binary", "probit": "binary", "gaussian": "real", "poisson": "count"}
+LABELS = {"logit": "binary", "probit": "binary", "gaussian": "real", "poisson": "count", "softmax": "class"}
 """Likelihoods, and the labels that go with them (see `gaussfold.data.reading.LABELS`)."""
 
 
@@ -39,6 +40,8 @@ class Setting:
     """Whether features are scaled by what is seen of them; "none" in files from before that."""
     lanes: str = "stacked"
     """Of `AUTO`: "stacked", or "mixed" in files from before there were stacks."""
+    classes: tuple[str, ...] = ()
+    """Of softmax: all labels there are."""
 
     def __post_init__(self) -> None:
         """Refuse numbers and names that make no sense."""
@@ -60,6 +63,27 @@ class Setting:
         between("forgetting", self.forgetting, 0, 1, "(]", remedy="1 remembers everything")
         one_of("scale", self.scale, SCALES)
         one_of("lanes", self.lanes, ("stacked", "mixed"))
+        self._check_classes()
+
+    def _check_classes(self) -> None:
+        """Refuse what does not go with several classes."""
+        if self.likelihood != "softmax":
+            if self.classes:
+                msg = f"classes={self.classes!r}: {self.likelihood} labels have none; leave out --likelihood"
+                raise ValueError(msg)
+            return
+        if not self.classes:
+            msg = "likelihood='softmax': all classes must be announced; give --classes a,b,c (or --oaa K for 1 to K)"
+            raise ValueError(msg)
+        pack(self.classes)
+        said = (
+            ("prior-std", self.prior_stds, "some namespaces"), ("coupling", self.coupling != "marginal", self.coupling),
+            ("rule", self.rule != "vi", self.rule),
+        )  # fmt: skip
+        for name, wrong, value in said:
+            if wrong:
+                msg = f"{name}={value!r}: with --classes there is one kind (vi over joint rows); leave it out"
+                raise ValueError(msg)
 
     @property
     def stacked(self) -> bool:
@@ -98,6 +122,7 @@ class Setting:
         values = {"lanes": "mixed", "scale": "none"} | dict(document)
         if "link" in values:
             values["likelihood"] = values.pop("link")
+        values["classes"] = tuple(values.get("classes", ()))
         values["prior_stds"] = tuple((name, std) for name, std in values.get("prior_stds", ()))
         return cls(**values)
 
@@ -114,6 +139,8 @@ def parse_noise(text: str) -> float | str:
 def usual(chosen: Document, *, shared: bool) -> Document:
     """What a new model is when nothing is said, given what is said."""
     prior = {} if "prior_stds" in chosen else DEFAULT_PRIOR
+    if "classes" in chosen:
+        return {"rule": "vi", "likelihood": "softmax", **DEFAULT_PRIOR}
     noise = {"noise_std": LEARN} if chosen.get("likelihood") == "gaussian" else {}
     return {**prior, **({} if shared else noise)}
 

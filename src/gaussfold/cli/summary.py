@@ -9,7 +9,6 @@ import sys
 import numpy as np
 
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID
-from gaussfold.beliefs.diagonal.stack import LANE_STDS, DiagonalStack
 from gaussfold.cli.model import StreamModel, constant_loss
 from gaussfold.cli.options import Run
 from gaussfold.cli.progressive_loss import LEARNED, LOSS, SEEN, WEIGHT
@@ -35,15 +34,16 @@ def summarise(
         "bits": model.reading.bits,
         "model": run.final,
         **_of_numbers(model, squares, float(totals[WEIGHT])),
+        **({"classes": list(model.setting.classes)} if model.setting.classes else {}),
         **({"priors_unused": model.awaited} if model.awaited else {}),
     }
     if not run.test_only:
         used = model.used().size
         summary |= {"slots_used": used, "collision_rate": round(collision_rate(used, model.reading.bits), 6)}
     summary["prior_std"] = model.setting.prior_std
-    if isinstance(model.belief, DiagonalStack):
-        names = [*(f"{std:g}" for std in LANE_STDS), "forgetting", "stacked"]
-        summary["lanes"] = {name: round(float(p), 6) for name, p in zip(names, model.belief.weights, strict=True)}
+    lanes = model.lanes()
+    if lanes:
+        summary["lanes"] = {name: round(p, 6) for name, p in lanes.items()}
     elif isinstance(model.setting.prior_std, str):
         weights = np.exp(model.belief.log_weights)
         best = int(weights.argmax())

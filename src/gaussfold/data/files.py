@@ -32,6 +32,7 @@ def read(
     constant: bool = False,
     labels: str = "binary",
     positive: str | None = None,
+    classes: Sequence[str] = (),
     separator: str | None = None,
     hashing: str = "strings",
     label: str | None = None,
@@ -62,9 +63,11 @@ def read(
     constant
         Whether to add a constant column; the estimators have an intercept of their own.
     labels
-        "binary" (-1 and 0 are the same), "real" or "count".
+        "binary" (-1 and 0 are the same), "real", "count" or "class".
     positive
         For tables: the text of the label that is 1; any other is 0.
+    classes
+        For labels="class": all that there are, texts or numbers as texts; y has the place of a label among them.
     separator
         Of a CSV file.
     hashing
@@ -102,6 +105,7 @@ def read(
         constant=constant,
         labels=labels,
         positive=positive,
+        classes=tuple(classes),
         separator=separator,
         hash=hashing,
         keep=tuple(keep),

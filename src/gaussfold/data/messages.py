@@ -18,6 +18,7 @@ _EXPECTED = {
     expected.INDEX: "expected an integer >= 0 as a feature's index",
     expected.COLON: "expected 'index:value'",
     expected.COLUMNS: "expected as many fields as there are columns",
+    expected.CLASS: "expected a label among the classes that were announced (--classes, or --oaa K for 1 to K)",
     expected.QUOTE: "expected a closing quote, then a separator or the end of the line",
 }
 _LABELS = {
@@ -25,7 +26,7 @@ _LABELS = {
     "real": "expected a finite number as label",
     "count": "expected a whole number >= 0 as label",
 }
-_NUMBERS = "numbers are for --likelihood gaussian (labels='real')"
+_NUMBERS = "numbers are for --likelihood gaussian (labels='real'), several classes for --classes a,b,c"
 _EXPLAINED_BY = {
     "binary": f"{_NUMBERS}, counts for poisson (labels='count')",
     "count": _NUMBERS,
@@ -52,7 +53,7 @@ class BadRecord(NamedTuple):
 
     def _remedy(self) -> str:
         """What to do about it, if that can be told."""
-        few = self.wanted in (expected.LABEL, expected.QUOTE)  # where not even one is usual
+        few = self.wanted in (expected.LABEL, expected.CLASS, expected.QUOTE)  # where not even one is usual
         for separator, names, name in ((b"\t", "tabs", "tab"), (b";", "semicolons", "';'")):
             if self.found.count(separator) > (0 if few else 1):
                 return f"; fields look separated by {names}: --separator {name}"
@@ -62,7 +63,7 @@ class BadRecord(NamedTuple):
 def explained_by(label: bytes, labels: str) -> str:
     """Which options would explain a label that these options do not."""
     if not is_float(label.strip()):
-        return "texts are for --positive (in a table: the one that counts as 1)"
+        return "texts are for --positive (in a table: the one that counts as 1), or several classes: --classes a,b,c"
     return _EXPLAINED_BY.get(labels, "it is too large to be one")
 
 

@@ -8,11 +8,12 @@ from typing import Any, Self, TypeAlias
 
 from gaussfold.checks import one_of, whole
 from gaussfold.data import formats
+from gaussfold.data.classes import pack
 
 Document: TypeAlias = dict[str, Any]
 """What JSON holds."""
 HASHES = ("strings", "all")
-LABELS = ("binary", "real", "count")
+LABELS = ("binary", "real", "count", "class")
 KINDS = ("ignored", "label", "weight", "number", "category", "tag")
 
 
@@ -62,7 +63,9 @@ class Reading:
     constant
         Whether every row has the constant feature, in slot 2^bits.
     labels
-        One of `LABELS`: "binary" (-1, 0 or 1; -1 and 0 are the same), "real" or "count" (0, 1, 2, ...).
+        One of `LABELS`: "binary" (-1, 0 or 1; -1 and 0 are the same), "real", "count" (0, 1, 2, ...) or "class".
+    classes
+        For "class": all labels there are, texts or numbers; a row has the place of its own among them.
     positive
         For tables: the text of the label that is 1; any other is 0.
     hash
@@ -89,6 +92,7 @@ class Reading:
     keep: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     squares: bool = True
+    classes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the numbers and names."""
@@ -97,15 +101,24 @@ class Reading:
             one_of("format", self.format, formats.names())
         one_of("hash", self.hash, HASHES)
         one_of("labels", self.labels, LABELS)
-        if self.positive is not None and self.labels != "binary":
-            msg = f"positive={self.positive!r}: labels that are {self.labels} have no positive one; leave it out"
-            raise ValueError(msg)
+        self._check_labels()
         if self.keep and self.ignore:
             msg = f"keep={self.keep!r} and ignore={self.ignore!r}: what is not kept is ignored; give one of them"
             raise ValueError(msg)
         separator = self.separator
         if separator is not None and (len(separator) != 1 or separator in '"\r\n' or not separator.isascii()):
             msg = f"separator={separator!r}: one ASCII character is needed, not a quote or newline"
+            raise ValueError(msg)
+
+    def _check_labels(self) -> None:
+        """Refuse classes or a positive label where labels are something else."""
+        if (self.labels == "class") != bool(self.classes):
+            msg = f"labels={self.labels!r}, classes={self.classes!r}: classes go with labels='class'; give both or none"
+            raise ValueError(msg)
+        if self.classes:
+            pack(self.classes)
+        if self.positive is not None and self.labels != "binary":
+            msg = f"positive={self.positive!r}: labels that are {self.labels} have no positive one; leave it out"
             raise ValueError(msg)
 
     @property
@@ -121,7 +134,7 @@ class Reading:
     def from_json(cls, document: Document) -> Self:
         """Undo `to_json`."""
         values = {"hash": "all", "squares": False, **document}  # as it was before there was a choice
-        values |= {name: tuple(values.get(name, ())) for name in ("keep", "ignore")}
+        values |= {name: tuple(values.get(name, ())) for name in ("keep", "ignore", "classes")}
         values["interact"] = tuple(values["interact"])
         if "binary" in values:  # files written before counts could be read
             values["labels"] = "binary" if values.pop("binary") else "real"

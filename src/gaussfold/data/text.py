@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from gaussfold.data.chunks import Chunk, Parse
+from gaussfold.data.classes import pack
 from gaussfold.data.intake import Intake
 from gaussfold.data.interactions import compile_interactions, compile_spaces
 from gaussfold.data.messages import BadRecord, BadRecordError, DataError, NulBytesError
@@ -21,7 +22,7 @@ from gaussfold.engine.text.report import BAD, BASE, ENTRIES, FULL, LINES, NAMED,
 from gaussfold.engine.text.row_memory import BINARY, COUNT, REAL, TOKEN, Options, Rows
 
 LONGEST_RECORD = 1 << 26
-_LABEL_KINDS = {"binary": BINARY, "real": REAL, "count": COUNT}
+_LABEL_KINDS = {"binary": BINARY, "real": REAL, "count": COUNT, "class": COUNT}
 _NEWLINE = 10
 
 _KEPT = 1000
@@ -44,6 +45,7 @@ class TextReader:
         self._unseen: list[Named] = []  # names from a row that had to be parsed again
         self._interactions = compile_interactions(intake.reading.interact)
         self._squares = False
+        self._classes = pack(intake.reading.classes)
         self._spaces = compile_spaces(intake.reading.keep or intake.reading.ignore)
 
     # Memory: ``room`` bytes of the buffer may be filled, what lies behind is padding. It grows alone; the arrays that
@@ -73,6 +75,9 @@ class TextReader:
             squares=self._squares,
             spaces=self._spaces,
             keeps=bool(reading.keep),
+            classes=self._classes.texts,
+            class_ends=self._classes.ends,
+            class_values=self._classes.values,
         )
 
     # Reading.

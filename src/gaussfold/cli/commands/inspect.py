@@ -38,19 +38,19 @@ def describe(model: StreamModel, top: int) -> Document:
     """Return the model and its outstanding weights, as JSON can hold them."""
     size = 1 << model.reading.bits
     slots = model.used()
-    mean, variance = model.belief.moments(slots)
+    mean, variance, besides = model.shown_weights(slots)
     std = np.sqrt(variance)
     names = model.names or {}
 
     def rows(order: np.ndarray) -> list[Document]:
         return [
             {
-                "feature": names.get(slot, f"slot {slot}"),
+                "feature": names.get(slot, f"slot {slot}") + besides[k],
                 "slot": slot,
                 "mean": float(mean[k]),
                 "std": float(std[k]),
             }
-            for k, slot in zip(order[:top].tolist(), slots[order[:top]].tolist(), strict=True)
+            for k, slot in zip(order[:top].tolist(), slots[order[:top] % max(len(slots), 1)].tolist(), strict=True)
         ]
 
     head: Document = {
@@ -61,7 +61,7 @@ def describe(model: StreamModel, top: int) -> Document:
         "prior_std": model.setting.prior_std,
         "likelihood": model.setting.likelihood,
     }
-    if model.reading.constant:
+    if model.reading.constant and not model.setting.classes:
         (constant,), (spread,) = model.belief.moments([size])
         head |= {"constant": round(float(constant), 6), "constant_std": round(float(spread) ** 0.5, 6)}
     return {

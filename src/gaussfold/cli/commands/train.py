@@ -135,7 +135,7 @@ def _start_model(job: Job, setting: Setting) -> StreamModel:
     if run.resume and initial is None and run.final is not None and Path(run.final).exists():
         initial = run.final
     if initial is None:
-        return StreamModel(setting, job.inputs.reading, names={} if run.keep_names else None)
+        return _new_model(job, setting)
     model = open_model(initial)
     _refuse_changes(model, job.chosen, initial)
     new, old = job.inputs.reading, model.reading
@@ -148,6 +148,18 @@ def _start_model(job: Job, setting: Setting) -> StreamModel:
     if run.resume and model.run.get("finished"):
         fail(f"--resume: the run that made {initial} is finished, so nothing is read; leave it out to go on", 0)
     return model
+
+
+def _new_model(job: Job, setting: Setting) -> StreamModel:
+    if job.run.shared and setting.classes:
+        msg = "--workers, --scheduler: several classes are learned in one process; leave it out"
+        raise Failure(msg, USAGE)
+    names: dict[int, str] | None = {} if job.run.keep_names else None
+    if setting.classes:
+        from gaussfold.cli.class_model import ClassModel  # its loops take a while to load
+
+        return ClassModel(setting, job.inputs.reading, names=names)
+    return StreamModel(setting, job.inputs.reading, names=names)
 
 
 def _refuse_changes(model: StreamModel, chosen: Document, path: str) -> None:

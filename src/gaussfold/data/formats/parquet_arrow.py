@@ -12,6 +12,7 @@ import numpy as np
 from gaussfold.data import tables, tabular
 from gaussfold.data.arrow_files import TypedTable
 from gaussfold.data.chunks import Chunk
+from gaussfold.data.classes import places
 from gaussfold.data.columns import Feature, assemble, coded, name_features, numbers
 from gaussfold.data.formats.base import Format
 from gaussfold.data.intake import Intake
@@ -99,6 +100,9 @@ def _find_bad(batch: pa.RecordBatch, place: _Place) -> list[BadRecord]:
     columns, reading, source, row = place
     found: dict[int, BadRecord] = {}
     for column, values in zip(columns, batch.columns, strict=True):
+        if column.kind == "label" and reading.classes:
+            found |= _unknown_classes(column, values, place)
+            continue
         if column.kind == "label" and reading.positive is None:
             wanted, allowed = expected.LABEL, _ALLOWED[reading.labels]
         elif column.kind == "weight":
@@ -112,6 +116,17 @@ def _find_bad(batch: pa.RecordBatch, place: _Place) -> list[BadRecord]:
             text = str(found_here[k]).encode()
             found.setdefault(k, BadRecord(source, row + k, wanted, text, reading.labels, column.name))
     return [found[k] for k in sorted(found)]
+
+
+def _unknown_classes(column: Column, values: pa.Array, place: _Place) -> dict[int, BadRecord]:
+    """Rows whose label is none of the classes."""
+    _, reading, source, row = place
+    texts, codes = _dictionary(values, column.name, source)
+    unknown = np.append(places(texts.to_pylist(), reading.classes) < 0, False)[codes]
+    return {
+        k: BadRecord(source, row + k, expected.CLASS, str(texts[int(codes[k])]).encode(), reading.labels, column.name)
+        for k in np.flatnonzero(unknown).tolist()
+    }
 
 
 def _is_real(values: np.ndarray) -> np.ndarray:
@@ -212,6 +227,9 @@ def _labels(values: pa.Array, name: str, reading: Reading, source: str) -> np.nd
         texts, codes = _dictionary(values, name, source)
         hits = np.array([text == reading.positive for text in texts.to_pylist()] + [False])
         return np.where(codes < 0, np.nan, hits[codes])
+    if reading.classes:
+        texts, codes = _dictionary(values, name, source)
+        return np.asarray(np.append(places(texts.to_pylist(), reading.classes).astype(float), np.nan)[codes])
     label = _doubles(values, name, source, "label")
     return np.where(label == -1.0, 0.0, label) if reading.labels == "binary" else label
 

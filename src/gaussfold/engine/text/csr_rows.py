@@ -10,8 +10,10 @@ from __future__ import annotations
 import numpy as np
 
 from gaussfold.engine.compiled import compiled
+from gaussfold.engine.simd.types import Pointer
 from gaussfold.engine.text import expected
 from gaussfold.engine.text.murmur import combine
+from gaussfold.engine.text.numbers import parse_number
 from gaussfold.engine.text.report import BAD, BASE, ENTRIES, FULL, NAMED, ROWS, STOPPED
 from gaussfold.engine.text.row_memory import (
     ANY,
@@ -54,6 +56,38 @@ def check_label(value: float, ok: bool, kind: int) -> tuple[float, bool]:
     if kind != BINARY:
         return value, True
     return (1.0 if value == 1.0 else 0.0), value == 1.0 or value == 0.0 or value == -1.0
+
+
+@compiled
+def class_of(text: Pointer, begin: int, end: int, to: RowMemory) -> int:
+    """The place of a label among the classes: as a text, or else as a number; -1 if it is none of them."""
+    start = 0
+    for k in range(to.n_classes):
+        stop = to.class_ends[k]
+        if stop - start == end - begin:
+            differ = 0
+            for i in range(end - begin):
+                differ |= text[begin + i] != to.classes[start + i]
+            if differ == 0:
+                return k
+        start = stop
+    value, ok = parse_number(text, begin, end)
+    if ok:
+        for k in range(to.n_classes):
+            if to.class_values[k] == value:
+                return k
+    return -1
+
+
+@compiled
+def token_label(text: Pointer, begin: int, end: int, kind: int, to: RowMemory) -> tuple[float, int]:
+    """The label that a token is, the place of a class among the classes, and 0 or what was expected."""
+    if to.n_classes > 0:
+        place = class_of(text, begin, end, to)
+        return float(place), 0 if place >= 0 else expected.CLASS
+    value, ok = parse_number(text, begin, end)
+    value, ok = check_label(value, ok, kind)
+    return value, 0 if ok else expected.LABEL
 
 
 @compiled
@@ -233,5 +267,5 @@ def close_row(count: int, n_groups: int, options: Options, rows: Rows, scratch: 
         if count < 0:
             report[FULL] = 1
             return False
-    close_plain(count, options.constant, row_memory(rows, scratch, report))
+    close_plain(count, options.constant, row_memory(rows, scratch, report, options))
     return True

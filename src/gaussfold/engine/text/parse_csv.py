@@ -16,7 +16,7 @@ from gaussfold.engine.simd.pointers import pointer
 from gaussfold.engine.simd.types import Pointer
 from gaussfold.engine.text import expected
 from gaussfold.engine.text.byte_scan import line_end
-from gaussfold.engine.text.csr_rows import LARGEST, check_label, check_value, close_plain, close_row, note_bad
+from gaussfold.engine.text.csr_rows import LARGEST, check_value, close_plain, close_row, note_bad, token_label
 from gaussfold.engine.text.csv_fields import is_missing, next_field, trim
 from gaussfold.engine.text.murmur import murmur
 from gaussfold.engine.text.numbers import parse_number, scan_number, short_number
@@ -90,18 +90,19 @@ def _feature(source: Pointer, begin: int, end: int, kind: int, seed: np.uint32) 
 
 
 @compiled
-def _label(source: Pointer, begin: int, end: int, label_kind: int, columns: _Columns) -> tuple[float, int]:
+def _label(
+    source: Pointer, begin: int, end: int, label_kind: int, columns: _Columns, to: RowMemory
+) -> tuple[float, int]:
     """Return a label (NaN if it is missing), and 0 or what was expected."""
     if label_kind == TOKEN:
         if end == begin:
             return np.nan, 0
         return (1.0 if _is_positive(source, begin, end, columns) else 0.0), 0
     begin, end = trim(source, begin, end)
-    if is_missing(source, begin, end):
+    value, wrong = token_label(source, begin, end, label_kind, to)
+    if wrong and is_missing(source, begin, end):  # which may also be the name of a class
         return np.nan, 0
-    value, ok = parse_number(source, begin, end)
-    value, ok = check_label(value, ok, label_kind)
-    return value, 0 if ok else expected.LABEL
+    return value, wrong
 
 
 @compiled
@@ -149,7 +150,7 @@ def _record(
                 to.spans[2 * count + 1] = at - 1 if kind == NUMBER and h == seed else after  # a number has no text
             count += 1
         elif kind == LABEL:
-            to.label[row], wrong = _label(source, begin, end, settings.label_kind, columns)
+            to.label[row], wrong = _label(source, begin, end, settings.label_kind, columns, to)
         elif kind == WEIGHT:
             to.weight[row], wrong = _weight(source, begin, end)
         elif kind == TAG:
@@ -190,7 +191,7 @@ def parse_csv(
 
     ``unquoted`` is room for the text of a field without its quotes.
     """
-    text, to, settings = pointer(buffer), row_memory(rows, scratch, report), row_settings(options)
+    text, to, settings = pointer(buffer), row_memory(rows, scratch, report, options), row_settings(options)
     columns = _Columns(
         table.kinds.size, np.uint64(table.separator) * np.uint64(0x0101010101010101), pointer(table.kinds),
         pointer(table.hashes), pointer(table.initials), pointer(table.positive), table.positive.size, pointer(unquoted),

@@ -13,7 +13,7 @@ from gaussfold.engine.simd.pointers import pointer
 from gaussfold.engine.simd.types import Pointer
 from gaussfold.engine.text import expected
 from gaussfold.engine.text.byte_scan import line_end, skip_blanks
-from gaussfold.engine.text.csr_rows import check_label, check_value, close_plain, close_row, note_bad
+from gaussfold.engine.text.csr_rows import check_label, check_value, close_plain, close_row, note_bad, token_label
 from gaussfold.engine.text.murmur import murmur
 from gaussfold.engine.text.numbers import scan_number
 from gaussfold.engine.text.report import ENTRIES, LINES, POSITION, ROWS
@@ -45,6 +45,20 @@ def _index(text: Pointer, begin: int) -> tuple[int, int, int]:
     return _QID, at, 0 if is_qid else expected.INDEX
 
 
+@compiled
+def _label(text: Pointer, start: int, row: int, settings: RowSettings, to: RowMemory) -> tuple[int, int]:
+    """A line's first word; where it ends, and 0 or what was expected."""
+    if to.n_classes > 0:
+        at = start
+        while not SVM_ENDS[text[at]]:
+            at += 1
+        to.label[row], wrong = token_label(text, start, at, settings.label_kind, to)
+        return at, wrong if text[at] != _COLON else expected.CLASS
+    value, at, ok = scan_number(text, start, SVM_ENDS)
+    to.label[row], ok = check_label(value, ok, settings.label_kind)
+    return at, 0 if ok and text[at] != _COLON else expected.LABEL
+
+
 # A few branches more than ten: one feature after the other, and whatever is wrong with one ends the line.
 @compiled
 def _line(
@@ -55,10 +69,9 @@ def _line(
     Returns the number of features, 0 and where that is; or what was expected, and where.
     """
     to.weight[row], to.tag[2 * row], to.tag[2 * row + 1] = 1.0, 0, 0
-    value, at, ok = scan_number(text, start, SVM_ENDS)
-    to.label[row], ok = check_label(value, ok, settings.label_kind)
-    if not ok or text[at] == _COLON:
-        return 0, expected.LABEL, start, at
+    at, wrong = _label(text, start, row, settings, to)
+    if wrong:
+        return 0, wrong, start, at
     count = 0
     while True:
         at = skip_blanks(text, at)
@@ -89,7 +102,7 @@ def parse_svmlight(
     buffer: np.ndarray, stop: int, options: Options, rows: Rows, scratch: Scratch, report: np.ndarray
 ) -> None:
     """As `parse_vw`, for lines ``label index:value ... # comment``."""
-    text, to, settings = pointer(buffer), row_memory(rows, scratch, report), row_settings(options)
+    text, to, settings = pointer(buffer), row_memory(rows, scratch, report, options), row_settings(options)
     at = report[POSITION]
     scratch.groups[0, :] = 0
     scratch.groups[0, 1], scratch.groups[0, 3] = 32, -1  # one namespace without a name

@@ -14,7 +14,7 @@ from gaussfold.engine.simd.pointers import offset, pointer
 from gaussfold.engine.simd.types import Pointer
 from gaussfold.engine.text import expected
 from gaussfold.engine.text.byte_scan import find_token_ends, line_end, skip_blanks
-from gaussfold.engine.text.csr_rows import LARGEST, check_label, check_value, close_plain, close_row, note_bad
+from gaussfold.engine.text.csr_rows import LARGEST, check_value, close_plain, close_row, note_bad, token_label
 from gaussfold.engine.text.feature_hash import hash_name, is_digit, take_numbered
 from gaussfold.engine.text.murmur import murmur, murmur_short
 from gaussfold.engine.text.numbers import parse_number, scan_number, short_number
@@ -80,10 +80,10 @@ def _any_head(text: Pointer, start: int, row: int, kind: int, to: RowMemory) -> 
 @compiled
 def _head_number(text: Pointer, begin: int, end: int, nth: int, row: int, kind: int, to: RowMemory) -> int:
     """The nth number of a line's head: label, weight, or an initial prediction of 0; 0 or what was expected."""
-    value, ok = parse_number(text, begin, end)
     if nth == 1:
-        to.label[row], ok = check_label(value, ok, kind)
-        return 0 if ok else expected.LABEL
+        to.label[row], wrong = token_label(text, begin, end, kind, to)
+        return wrong
+    value, ok = parse_number(text, begin, end)
     if nth == 2:
         to.weight[row] = value
         return 0 if ok and 0.0 <= value <= LARGEST else expected.WEIGHT
@@ -229,7 +229,7 @@ def _without_bar(text: Pointer, at: int) -> int:
 @compiled
 def parse_vw(buffer: np.ndarray, stop: int, options: Options, rows: Rows, scratch: Scratch, report: np.ndarray) -> None:
     """Parse lines from ``report[POSITION]`` to ``stop``; a bad one too many sets ``STOPPED``."""
-    text, to, settings = pointer(buffer), row_memory(rows, scratch, report), row_settings(options)
+    text, to, settings = pointer(buffer), row_memory(rows, scratch, report, options), row_settings(options)
     ends, hashes, spaces = pointer(scratch.ends), pointer(scratch.byte_hashes), pointer(options.spaces)
     n_spaces = options.spaces.shape[0]
     for byte in range(256):  # most namespaces have names of one byte

@@ -28,6 +28,9 @@ class Options(NamedTuple):
     squares: bool  # a feature of value 1 is multiplied by itself where its namespace is
     spaces: np.ndarray  # int64 (n, 2): kind and key of namespaces to keep, or to leave out
     keeps: bool
+    classes: np.ndarray  # uint8: texts that labels are among, one after the other; none: labels are as their kind says
+    class_ends: np.ndarray  # int64: where each ends
+    class_values: np.ndarray  # float64: what numbers they are, NaN for other texts
 
 
 class RowSettings(NamedTuple):
@@ -92,15 +95,20 @@ class RowMemory(NamedTuple):
     table: Pointer
     stamps: Pointer
     report: Pointer
+    n_classes: int
+    classes: Pointer
+    class_ends: Pointer
+    class_values: Pointer
 
 
 @compiled_inline
-def row_memory(rows: Rows, scratch: Scratch, report: np.ndarray) -> RowMemory:
+def row_memory(rows: Rows, scratch: Scratch, report: np.ndarray, options: Options) -> RowMemory:
     """Where a parser writes a row."""
     return RowMemory(
         pointer(rows.indptr), pointer(rows.indices), pointer(rows.data), pointer(rows.label), pointer(rows.weight),
         pointer(rows.tag), pointer(rows.line), pointer(scratch.raw), pointer(scratch.groups), pointer(scratch.spans),
         pointer(scratch.table), pointer(scratch.stamps), pointer(report),
+        options.class_ends.size, pointer(options.classes), pointer(options.class_ends), pointer(options.class_values),
     )  # fmt: skip
 
 
