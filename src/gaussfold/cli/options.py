@@ -209,9 +209,7 @@ class Learning:
     classes: Annotated[
         list[str] | None, _learning("--classes", metavar="A,B,C", help="Labels are these texts or numbers: a softmax.")
     ] = None
-    oaa: Annotated[
-        int | None, _learning("--oaa", min=2, max=1000, metavar="K", help="The same as --classes 1,2,..,K.")
-    ] = None
+    oaa: Annotated[int | None, _learning("--oaa", min=2, max=1000, help="The same as --classes 1,2,..,K.")] = None
     prior_std: Annotated[
         list[str] | None,
         _learning(
@@ -257,16 +255,11 @@ class Learning:
 
     def chosen(self) -> Document:
         """Return what the user gave, as fields of `gaussfold.cli.setting.Setting`."""
-        from gaussfold.cli.setting import parse_noise, parse_prior
+        from gaussfold.cli.setting import announced, parse_noise, parse_prior
 
         names = ("likelihood", "coupling", "rule", "forgetting", "scale")
         given = {name: value for name, value in vars(self).items() if name in names and value is not None}
-        classes = tuple(map(str, range(1, self.oaa + 1))) if self.oaa is not None else _columns(self.classes)
-        if self.oaa is not None and self.classes:
-            msg = f"--oaa {self.oaa} and --classes: both say which classes there are; give one of them"
-            raise ValueError(msg)
-        if classes:
-            given["classes"] = classes
+        given |= announced(_columns(self.classes), self.oaa)
         if self.noise_std is not None:
             given["noise_std"] = parse_noise(self.noise_std)
         return given | parse_prior(self.prior_std or ()) | ({"dtype": "float32"} if self.float32 else {})

@@ -127,6 +127,15 @@ class Setting:
         return cls(**values)
 
 
+def announced(classes: tuple[str, ...], oaa: int | None) -> Document:
+    """Which classes there are: as named, or so many numbers; returns a field of `Setting`."""
+    if oaa is not None and classes:
+        msg = f"--oaa {oaa} and --classes: both say which classes there are; give one of them"
+        raise ValueError(msg)
+    named = tuple(map(str, range(1, oaa + 1))) if oaa is not None else classes
+    return {"classes": named} if named else {}
+
+
 def parse_noise(text: str) -> float | str:
     """Read ``learn`` or a number."""
     try:
