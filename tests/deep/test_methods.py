@@ -114,6 +114,20 @@ def test_slang_with_full_rank_reaches_the_exact_posterior(eigen):
     assert relative(found.cov, EXACT.cov) < 1e-5
 
 
+def test_slang_as_it_comes_ends_at_the_exact_posterior():
+    """Rates, draws and length by default; rows that nobody has split."""
+    rng = np.random.default_rng(12)
+    inputs = rng.standard_normal((90, 4)) * [1.0, 0.3, 2.0, 0.8]
+    labels = inputs @ [0.4, -1.0, 0.2, 2.0] + NOISE * rng.standard_normal(90)
+    with jax.enable_x64(True):
+        function = gf.deep.log_likelihood(lambda w, X: X @ w, gf.likelihoods.Gaussian(NOISE))
+        method = gf.deep.SLANG(function, np.zeros(4), 4, ALPHA, curvature="gauss-newton", batch_size=90)
+        found = method.fit((inputs, labels)).belief.to_dense()
+    precision = inputs.T @ inputs / NOISE**2 + ALPHA * np.eye(4)
+    assert relative(found.mean, np.linalg.solve(precision, inputs.T @ labels) / NOISE**2) < 1e-6
+    assert relative(found.cov, np.linalg.inv(precision)) < 1e-6
+
+
 def test_slang_with_the_empirical_fisher_is_near_it_where_the_model_holds():
     inputs, labels, exact = linear(n=4000, seed=2)
     method = gf.deep.SLANG(
@@ -171,7 +185,8 @@ def test_a_step_of_slang_is_its_equations(rank, randomised):
     tolerance = 1e-2 if randomised else 1e-8
     assert relative(new["U"] @ new["U"].T, kept) < tolerance if rank else new["U"].shape == (D, 0)
     np.testing.assert_allclose(new["diagonal"], diagonal, rtol=tolerance)
-    slope = -N / M * g.sum(axis=0) / S + ALPHA * (mean - 0.3)
+    off = thetas.mean(axis=0) - mean
+    slope = -N / M * g.sum(axis=0) / S - (d - ALPHA) * off - U @ (U.T @ off) + ALPHA * (mean - 0.3)
     after = 0.4 * velocity + 0.6 * slope
     precision = np.asarray(new["U"] @ new["U"].T) + np.diag(new["diagonal"])
     np.testing.assert_allclose(new["mean"], mean - 0.2 * np.linalg.solve(precision, after), rtol=1e-8)

@@ -1,14 +1,14 @@
 """A Gaussian with p factors of the precision that takes rows as they come, and is projected once it is full.
 
-With the factors W in rows (2p, D) the belief is N(μ, (Ψ + W'W)⁻¹), and (I + WΨ⁻¹W')⁻¹ is carried along. Outputs with
-Jacobian J then have the covariance
+With the factors W in rows (2p, D) the belief is N(μ, (Ψ + W'W)⁻¹), and G = WΨ⁻¹W' is carried along. With LL' = I + G,
+outputs with Jacobian J have the covariance
 
-    S = JΨ⁻¹J' - (WΨ⁻¹J')' (I + WΨ⁻¹W')⁻¹ WΨ⁻¹J',
+    S = JΨ⁻¹J' - Z'Z,      Z = L⁻¹WΨ⁻¹J',
 
 and a site of score g and information RR' moves the mean by (Ψ + W'W)⁻¹J'h, h = (I + RR'S)⁻¹g, all else being C×C. Its
-columns R'J become rows of W; the inverse follows by the inverse of a bordered matrix, with K = (I + R'SR)⁻¹ in its new
-corner. Until 2p rows are in use nothing is lost. Then the p leading eigenvectors of WΨ⁻¹W' stay, and what is dropped
-stays on the diagonal Ψ, so that the precision's diagonal is exact. One eigen-decomposition serves p/C rows.
+columns R'J become rows of W and border G, at no cost in D. Until 2p rows are in use nothing is lost. Then the p leading
+eigenvectors of G stay, and what is dropped stays on the diagonal Ψ, so that the precision's diagonal is exact. One
+eigen-decomposition serves p/C rows.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Belief(NamedTuple):
     W: jax.Array
     """Factors, a row each: those of the last projection, and the columns J'R that have come since, (2p, D)."""
     psi: jax.Array
-    inner: jax.Array
-    """(I + WΨ⁻¹W')⁻¹, (2p, 2p)."""
+    gram: jax.Array
+    """G = WΨ⁻¹W', (2p, 2p)."""
     filled: jax.Array
     """Factors in use beyond the first p."""
     noise: jax.Array
@@ -38,7 +38,7 @@ class Belief(NamedTuple):
     """Running mean, for each candidate, of its score minus the first one's; and of the squares: (2, candidates)."""
 
 
-FIELDS = ("mean", "W", "psi", "inner", "filled", "noise", "count", "gains")
+FIELDS = ("mean", "W", "psi", "gram", "filled", "noise", "count", "gains")
 """Of a belief, in order, as model files name them."""
 
 
@@ -58,23 +58,22 @@ def start(mean: jax.Array, prior: jax.Array, rank: int, noise: float, candidates
     dtype = mean.dtype
     zero = jnp.zeros((), dtype)
     gains = jnp.zeros((2, candidates), dtype)
-    W, inner = jnp.zeros((2 * rank, mean.size), dtype), jnp.eye(2 * rank, dtype=dtype)
-    return Belief(mean, W, prior, inner, zero, zero + noise, zero, gains)
+    W, gram = jnp.zeros((2 * rank, mean.size), dtype), jnp.zeros((2 * rank, 2 * rank), dtype)
+    return Belief(mean, W, prior, gram, zero, zero + noise, zero, gains)
 
 
-def _inner(W: jax.Array, psi: jax.Array) -> jax.Array:
-    return jnp.linalg.inv(jnp.eye(len(W), dtype=psi.dtype) + W @ (W / psi).T)
-
-
-def _projected(belief: Belief, V: jax.Array) -> Belief:
-    """The belief with the p best of the factors V, what is dropped staying on the diagonal."""
+def _projected(belief: Belief, V: jax.Array, gram: jax.Array) -> Belief:
+    """The belief with the p best of the factors V, of Gram matrix ``gram``, what is dropped staying on the diagonal."""
     rank = len(belief.W) // 2
-    W = jnp.zeros_like(belief.W)
-    if rank:
-        _, vectors = jnp.linalg.eigh(V @ (V / belief.psi).T)
-        W = W.at[:rank].set(vectors[:, len(V) - rank :].T @ V)
-    psi = belief.psi + jnp.maximum((V * V).sum(axis=0) - (W * W).sum(axis=0), 0.0)
-    return belief._replace(W=W, psi=psi, inner=_inner(W, psi), filled=jnp.zeros_like(belief.filled))
+    if not rank:
+        return belief._replace(psi=belief.psi + (V * V).sum(axis=0))
+    _, vectors = jnp.linalg.eigh(gram)
+    W = vectors[:, len(V) - rank :].T @ V
+    # sums over the few rows as products: XLA's own take ten times as long
+    psi = belief.psi + jnp.maximum(jnp.ones(len(V), V.dtype) @ (V * V) - jnp.ones(rank, V.dtype) @ (W * W), 0.0)
+    room = jnp.zeros_like(W)
+    small = jnp.zeros_like(belief.gram).at[:rank, :rank].set(W @ (W / psi).T)
+    return belief._replace(W=jnp.concatenate([W, room]), psi=psi, gram=small, filled=jnp.zeros_like(belief.filled))
 
 
 def _unchanged(belief: Belief) -> Belief:
@@ -87,7 +86,7 @@ def aged(belief: Belief, given: Given) -> Belief:
 
     def forgotten(belief: Belief) -> Belief:
         psi, W = keep * belief.psi + (1.0 - keep) * given.prior, jnp.sqrt(keep) * belief.W
-        return belief._replace(psi=psi, W=W, inner=_inner(W, psi))
+        return belief._replace(psi=psi, W=W, gram=W @ (W / psi).T)
 
     def walked(belief: Belief) -> Belief:
         """(Λ⁻¹ + Q)⁻¹ by Woodbury's identity, still of rank p."""
@@ -96,7 +95,7 @@ def aged(belief: Belief, given: Given) -> Belief:
         diagonal = inverse + given.walk / given.prior
         within = jnp.eye(len(scaled), dtype=scaled.dtype) + belief.W @ scaled.T - scaled @ (scaled / diagonal).T
         W = jax.scipy.linalg.solve_triangular(jnp.linalg.cholesky(within), scaled / diagonal, lower=True)
-        return belief._replace(psi=1.0 / diagonal, W=W, inner=_inner(W, 1.0 / diagonal))
+        return belief._replace(psi=1.0 / diagonal, W=W, gram=W @ (W * diagonal).T)
 
     after: Belief = jax.lax.cond(keep < 1.0, forgotten, _unchanged, belief)
     moved: Belief = jax.lax.cond(given.walk > 0.0, walked, _unchanged, after)
@@ -108,8 +107,11 @@ class Seen(NamedTuple):
 
     eta: jax.Array
     J: jax.Array
+    own: jax.Array
+    """JΨ⁻¹J', (C, C)."""
     across: jax.Array
     """WΨ⁻¹J', (2p, C)."""
+    Z: jax.Array
     S: jax.Array
 
     @property
@@ -118,23 +120,33 @@ class Seen(NamedTuple):
         return jnp.maximum(jnp.diagonal(self.S), 0.0)
 
 
-def absorbed(belief: Belief, seen: Seen, score: jax.Array, root: jax.Array) -> Belief:
+def seen_by(belief: Belief, eta: jax.Array, J: jax.Array) -> Seen:
+    """Outputs and their Jacobian beside what is known of the parameters."""
+    scaled = J / belief.psi
+    own, across = scaled @ J.T, belief.W @ scaled.T
+    Z = jax.scipy.linalg.solve_triangular(_root(belief), across, lower=True)
+    return Seen(eta, J, own, across, Z, own - Z.T @ Z)
+
+
+def _root(belief: Belief) -> jax.Array:
+    return jnp.linalg.cholesky(jnp.eye(len(belief.gram), dtype=belief.gram.dtype) + belief.gram)
+
+
+def absorbed(belief: Belief, row: Seen, score: jax.Array, root: jax.Array) -> Belief:
     """The belief times a site: exactly, and then projected if there is no room for as many factors again."""
     count, rank = root.shape[1], len(belief.W) // 2
-    K = jnp.linalg.inv(jnp.eye(count, dtype=root.dtype) + root.T @ seen.S @ root)
-    pull = score - root @ (K @ (root.T @ (seen.S @ score)))
-    step = (seen.J.T @ pull - belief.W.T @ (belief.inner @ (seen.across @ pull))) / belief.psi
-    columns = root.T @ seen.J
-    moved = belief._replace(mean=belief.mean + step)
+    pull = jnp.linalg.solve(jnp.eye(len(score), dtype=root.dtype) + root @ (root.T @ row.S), score)
+    back = jax.scipy.linalg.solve_triangular(_root(belief), row.Z @ pull, lower=True, trans=1)
+    mean = belief.mean + (row.J.T @ pull - belief.W.T @ back) / belief.psi
+    columns, border, corner = root.T @ row.J, row.across @ root, root.T @ row.own @ root
     if count > rank:
-        return _projected(moved, jnp.concatenate([belief.W, columns]))
-    E = belief.inner @ (seen.across @ root)
+        gram = jnp.block([[belief.gram, border], [border.T, corner]])
+        return _projected(belief._replace(mean=mean), jnp.concatenate([belief.W, columns]), gram)
     at = rank + belief.filled.astype(int)
-    inner = belief.inner + E @ K @ E.T
-    inner = jax.lax.dynamic_update_slice(inner, -E @ K, (0, at))
-    inner = jax.lax.dynamic_update_slice(inner, -(E @ K).T, (at, 0))
-    inner = jax.lax.dynamic_update_slice(inner, K, (at, at))
+    gram = jax.lax.dynamic_update_slice(belief.gram, border, (0, at))
+    gram = jax.lax.dynamic_update_slice(gram, border.T, (at, 0))
+    gram = jax.lax.dynamic_update_slice(gram, corner, (at, at))
     W = jax.lax.dynamic_update_slice(belief.W, columns, (at, 0))
-    full = moved._replace(W=W, inner=inner, filled=belief.filled + count)
-    found: Belief = jax.lax.cond(full.filled + count > rank, lambda b: _projected(b, b.W), _unchanged, full)
+    full = belief._replace(mean=mean, W=W, gram=gram, filled=belief.filled + count)
+    found: Belief = jax.lax.cond(full.filled + count > rank, lambda b: _projected(b, b.W, b.gram), _unchanged, full)
     return found

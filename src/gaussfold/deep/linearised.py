@@ -21,7 +21,7 @@ import numpy as np
 
 from gaussfold import likelihoods
 from gaussfold.deep import broadened
-from gaussfold.deep.factored import Belief, Given, Seen, absorbed, aged
+from gaussfold.deep.factored import Belief, Given, Seen, absorbed, aged, seen_by
 from gaussfold.deep.families import form_of
 from gaussfold.deep.fisher import Model
 from gaussfold.types import Array
@@ -55,12 +55,10 @@ def candidates(learned_noise: bool) -> tuple[tuple[float, float], ...]:
     return tuple((width, level) for level in (LEVELS if learned_noise else (1.0,)) for width in WIDTHS)
 
 
-def _seen(task: Task, belief: Belief, x: jax.Array) -> Seen:
+def _looked(task: Task, belief: Belief, x: jax.Array) -> Seen:
     eta, pull = jax.vjp(lambda flat: task.model.eta(flat, x, task.stacked), belief.mean)
     (J,) = jax.vmap(pull)(jnp.eye(eta.size, dtype=eta.dtype))
-    scaled = J / belief.psi
-    across = belief.W @ scaled.T
-    return Seen(eta, J, across, scaled @ J.T - across.T @ (belief.inner @ across))
+    return seen_by(belief, eta, J)
 
 
 def _scores(task: Task, belief: Belief, seen: Seen, y: jax.Array) -> jax.Array:
@@ -126,7 +124,7 @@ def _learned(task: Task, given: Given, belief: Belief, row: tuple[jax.Array, ...
     """The belief after a row, and the row's log predictive density before it."""
     x, y, weight = row
     belief = aged(belief, given) if task.ages else belief
-    seen = _seen(task, belief, x)
+    seen = _looked(task, belief, x)
     each = _scores(task, belief, seen, y)
     if task.robust:  # a residual far out counts less: the inverse multiquadric of a normal's distance
         spread = seen.variance + _noise(task, belief)

@@ -64,6 +64,7 @@ class Steps(ABC):
         else:
             positive("temperature", self.temperature)
         self.usual_epochs = 100.0
+        self.fewest_steps = 1  # of a training whose length nobody has given
         self._state: State | None = None
         self._cold = 1.0
         self._losses: list[Array] = []
@@ -201,7 +202,7 @@ class Steps(ABC):
         per_step = self.batches_per_step
         if steps is None:
             wanted = self.usual_epochs if epochs is None else positive("epochs", epochs)
-            total = max(1, round(wanted * (rows // size)))
+            total = max(self.fewest_steps if epochs is None else 1, round(wanted * (rows // size)))
         elif epochs is None:
             total = whole("steps", steps)
         else:
