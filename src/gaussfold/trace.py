@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -42,6 +42,11 @@ class Trace(NamedTuple):
             trace.site_precision[:] = before.site_precision[:n]
             trace.site_shift[:] = before.site_shift[:n]
         return trace
+
+    @classmethod
+    def joined(cls, parts: Sequence[Trace]) -> Trace:
+        """The rows of several passes, one after the other; one at least."""
+        return parts[0] if len(parts) == 1 else cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
     def rows(self, start: int, stop: int) -> Trace:
         """Views of some rows: writing to them writes here."""

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize_scalar
 
 import gaussfold as gf
+from gaussfold.beliefs.diagonal.passes import Sparse
+from gaussfold.beliefs.diagonal.stack_lanes import abreast
 from gaussfold.dynamics import Forgetting
+from gaussfold.folding import fold
+from gaussfold.rows import Rows
 from gaussfold.trace import RowError
 from tests.reference.stacking import stacked
 
@@ -102,6 +108,46 @@ def test_threads_change_nothing(monkeypatch):
         beliefs.append(gf.DiagonalStack.isotropic(X.shape[1]))
         _fold(beliefs[-1], X, y)
     _same(*beliefs)
+
+
+def test_parts_that_are_handed_on_change_nothing(monkeypatch):
+    """Where no log is kept the stack learns part by part, while the lanes go on; a threshold of 0 is threads."""
+    X, y = _stream(n=700, d=90)
+    y[::13] = np.nan
+    found = []
+    for part, size in ((10**9, 10**9), (60, 0), (1, 0), (250, 10**9)):
+        monkeypatch.setattr("gaussfold.beliefs.diagonal.passes.PART", part)
+        monkeypatch.setattr("gaussfold.beliefs.diagonal.stack_lanes.SIDE_BY_SIDE", size)
+        belief = gf.DiagonalStack.isotropic(X.shape[1])
+        found.append((belief, fold(belief, LOGIT, X, y, "newton", whole=False)))
+    for belief, trace in found[1:]:
+        _same(found[0][0], belief)
+        for one, other in zip(found[0][1], trace, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("size", [0, 10**9])
+def test_who_follows_takes_what_all_have_done_and_errors_come_through(monkeypatch, size):
+    monkeypatch.setattr("gaussfold.beliefs.diagonal.stack_lanes.SIDE_BY_SIDE", size)
+    rows = Rows(np.arange(0, 101), np.zeros(100, np.int32), np.ones(100), 1)
+    data, taken = Sparse(rows, np.zeros(100), np.ones(100)), []
+
+    def by(step, stop=100, error=None):
+        def work(tell):
+            for done in range(step, stop + 1, step):
+                tell(done)
+            if error is not None:
+                raise error
+
+        return work
+
+    abreast([by(10), by(25)], lambda start, stop: taken.append((start, stop)), data)
+    assert (taken[0][0], taken[-1][1]) == (0, 100)
+    assert all(before[1] == after[0] for before, after in pairwise(taken))
+    taken.clear()
+    with pytest.raises(ArithmeticError, match="lane"):
+        abreast([by(10), by(5, 45, ArithmeticError("lane"))], lambda start, stop: taken.append((start, stop)), data)
+    assert taken[-1][1] == 45  # the other one has gone on to the end
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

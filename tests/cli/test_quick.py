@@ -72,7 +72,7 @@ def test_completion_is_left_to_typer(monkeypatch):
 
 
 def test_training_loads_nothing_that_it_does_without(tmp_path):
-    """These cost more time than reading ten thousand rows (scipy.linalg Numba loads itself)."""
+    """These cost more time than reading ten thousand rows."""
     path = tmp_path / "clicks.vw"
     path.write_bytes(clicks(50))
     code = (

@@ -35,6 +35,32 @@ def changed(raw, old, new):
     return raw.replace(old, new, 1)
 
 
+def test_batches_of_any_size_read_as_the_text_does(tmp_path, monkeypatch):
+    """Row groups of other texts, batches cut anew, memory used again: the rows are those of the table as CSV."""
+    n = 700
+    rng = np.random.default_rng(4)
+    city = [None if k % 11 == 0 else f"c{k // 200}{rng.integers(5)}" for k in range(n)]
+    table = pa.table({"label": rng.integers(0, 2, n), "x": rng.normal(0, 2, n).round(3), "city": city})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=190)
+    lines = [f"{y},{x},{c or ''}" for y, x, c in zip(*(table[k].to_pylist() for k in range(3)), strict=True)]
+    (tmp_path / "t.csv").write_text("label,x,city\n" + "\n".join(lines) + "\n")
+
+    def rows(name, reading):
+        chunks = list(Stream(tmp_path / name, reading, chunk_bytes=1 << 12, copy=True))
+        return [
+            (row, float(y))
+            for chunk in chunks
+            for row, y in zip(map(chunk.entries, range(len(chunk))), chunk.label, strict=True)
+        ]
+
+    for reading in (Reading(bits=6), Reading(bits=6, interact=("x,city", "city,city"), constant=False)):
+        wanted = rows("t.csv", reading)
+        for size, decoded in ((16384, 65536), (37, 100)):
+            monkeypatch.setattr("gaussfold.data.arrow_files.ROWS", size)
+            monkeypatch.setattr("gaussfold.data.arrow_files.DECODED", decoded)
+            assert rows("t.parquet", reading) == wanted
+
+
 @pytest.mark.parametrize("new", [pa.ipc.new_file, pa.ipc.new_stream])
 def test_texts_that_point_elsewhere_are_refused_with_their_batch(tmp_path, new):
     raw = arrow(pa.concat_tables([TABLE, TABLE]), new, rows=N)

@@ -131,9 +131,9 @@ class StreamModel:
             except RowError as error:
                 if error.trace is not None:
                     told.append(self._learn_noise(part.rows(0, error.row), error.trace))
-                raise RowError(at + error.row, _joined(told) if told else None) from error
+                raise RowError(at + error.row, Trace.joined(told) if told else None) from error
             at += len(part)
-        return _joined(told) if told else Trace.empty(0)
+        return Trace.joined(told) if told else Trace.empty(0)
 
     def _learn_noise(self, chunk: Chunk, trace: Trace) -> Trace:
         """What a trace says in the labels' units; the belief takes over new ones if they are due."""
@@ -332,10 +332,6 @@ def _of_numbers(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     if not (np.isfinite(numbers).all() and numbers[-1] > 0.0 and numbers[0] >= 0.0):
         schema.refuse("noise", f"{numbers.tolist()}", "finite numbers, with a count >= 0 and a unit > 0, are needed")
     return {"noise": LabelNoise(numbers), "squares": arrays["squares"].copy()}
-
-
-def _joined(traces: list[Trace]) -> Trace:
-    return Trace(*(np.concatenate(parts) for parts in zip(*traces, strict=True)))
 
 
 def rows_of(chunk: Chunk) -> Rows:

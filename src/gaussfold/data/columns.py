@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -23,6 +23,10 @@ from gaussfold.engine.text.pairs import interact_table, merge_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+Arrays: TypeAlias = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""``indptr``, ``indices`` and ``data`` of rows."""
 
 
 class Feature(NamedTuple):
@@ -54,22 +58,54 @@ def categories(column: Column, texts: Sequence[str], codes: np.ndarray) -> Featu
     return Feature(column, hashes[codes], np.ones(len(codes)))
 
 
-def coded(column: Column, texts: pa.StringArray, codes: np.ndarray) -> Feature:
-    """As :func:`categories`, of texts in an Arrow array (none of them missing), which stay there."""
-    seed = murmur_of(column.name)
-    hashes = np.append(murmur_texts(texts, seed), np.uint32(murmur_of("", seed)))
-    return Feature(column, hashes[codes], np.ones(len(codes)))
+class CodedTexts:
+    """Hashes of the distinct texts of each column, kept as long as the next batch has the same ones."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[pa.StringArray, np.ndarray]] = {}
+
+    def feature(self, column: Column, texts: pa.StringArray, codes: np.ndarray) -> Feature:
+        """As :func:`categories`, of texts in an Arrow array (none of them missing), which stay there."""
+        known = self._known.get(column.name)
+        if known is None or not known[0].equals(texts):
+            seed = murmur_of(column.name)
+            known = texts, np.append(murmur_texts(texts, seed), np.uint32(murmur_of("", seed)))
+            self._known[column.name] = known
+        return Feature(column, known[1][codes], np.ones(len(codes)))
 
 
-def assemble(features: Sequence[Feature], n_rows: int, reading: Reading) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """CSR arrays of the features side by side, with interactions and constant, duplicates added up."""
-    hashes = np.empty((n_rows, len(features)), np.uint32)
-    values = np.empty((n_rows, len(features)))
+class Room:
+    """Memory for rows of several chunks, used in turns, so that a chunk lives while the next ones are made."""
+
+    def __init__(self, ring: int) -> None:
+        self._ring: list[Arrays | None] = [None] * ring
+        self._turn = 0
+
+    def take(self, n_rows: int, entries: int) -> Arrays:
+        """For so many rows and entries: that of the chunk used longest ago, if it is large enough."""
+        self._turn = (self._turn + 1) % len(self._ring)
+        found = self._ring[self._turn]
+        if found is None or found[0].size <= n_rows or found[1].size < entries:
+            found = np.empty(n_rows + 1, np.int32), np.empty(entries, np.int32), np.empty(entries)
+            self._ring[self._turn] = found
+        return found
+
+
+def assemble(features: Sequence[Feature], n_rows: int, reading: Reading, room: Room | None = None) -> Arrays:
+    """CSR arrays of the features side by side, with interactions and constant, duplicates added up.
+
+    They lie in ``room``; without one in memory of their own.
+    """
+    hashes = np.empty((len(features), n_rows), np.uint32)
+    values = np.empty((len(features), n_rows))
     for k, feature in enumerate(features):
-        hashes[:, k], values[:, k] = feature.hashes, feature.values
+        hashes[k], values[k] = feature.hashes, feature.values
     mask = np.uint32((1 << reading.bits) - 1)
     constant = 1 << reading.bits if reading.constant else -1
-    return merge_rows(hashes, values, pairs_of(features, reading), mask, constant)
+    pairs = pairs_of(features, reading)
+    indptr, indices, data = (room or Room(1)).take(n_rows, n_rows * (len(features) + len(pairs) + 1))
+    end = merge_rows(hashes, values, pairs, mask, constant, indptr, indices, data)
+    return indptr[: n_rows + 1], indices[:end], data[:end]
 
 
 def pairs_of(features: Sequence[Feature], reading: Reading) -> np.ndarray:

@@ -75,7 +75,7 @@ class Stream:
         background: bool = True,
         copy: bool = False,
         fingerprint: bool = False,
-        chunk_bytes: int = 1 << 20,
+        chunk_bytes: int = 1 << 21,
     ) -> None:
         self.names = expand(paths)
         self.reading = reading or Reading()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
@@ -24,6 +25,8 @@ NEAR = 1 << 20
 LOOKED_AT, SCATTERED = 1024, 256
 """So many entries of the rows are looked at, and are all over the memory if they lie in more cache lines than this."""
 
+PART = 1 << 15
+"""So many entries make a part of the rows that others wait for: a part costs some ten microseconds to begin."""
 IMPOSSIBLE = math.log(5e-324)
 """Log probability of what a double calls impossible."""
 
@@ -69,6 +72,10 @@ class Sparse(NamedTuple):
     y: Array
     weight: Array
 
+    def part(self, rows: slice) -> Sparse:
+        """Some of the rows, sharing memory."""
+        return Sparse(self.rows[rows], self.y[rows], self.weight[rows])
+
 
 class Learned(NamedTuple):
     """A pass that is over: what it met, the row that failed or -1, and how it is taken back."""
@@ -83,12 +90,29 @@ class Learned(NamedTuple):
         self.undoing.restore(state, self.size)
 
 
-def learn(state: State, data: Sparse, program: Program, rate: float, *, logged: bool) -> Learned:
-    """Visit rows in order, each once, and say nothing of how they were predicted."""
+def learn(
+    state: State, data: Sparse, program: Program, rate: float, *, logged: bool, met: Met | None = None,
+    tell: Callable[[int], None] | None = None,
+) -> Learned:  # fmt: skip
+    """Visit rows in order, each once, and say nothing of how they were predicted.
+
+    ``met``: where to write what is met. ``tell`` hears how many rows are done: of all, or part by part without a log.
+    """
     undoing = Undo(state, data.rows.data.size if logged else 0)
-    met = Met.room(state, data.y.size)
-    failed, size = _run(state, data, program, rate, undoing, met)
-    return Learned(met, failed, undoing, size)
+    met = Met.room(state, data.y.size) if met is None else met
+    if tell is None or logged:
+        failed, size = _run(state, data, program, rate, undoing, met)
+        if tell is not None and failed < 0:
+            tell(data.y.size)
+        return Learned(met, failed, undoing, size)
+    step = max(1, data.y.size * PART // max(data.rows.data.size, 1))
+    for start in range(0, data.y.size, step):
+        part = slice(start, start + step)
+        failed, _ = _run(state, data.part(part), program, rate, undoing, Met(*(column[part] for column in met)))
+        if failed >= 0:
+            return Learned(met, start + failed, undoing, 0)
+        tell(min(start + step, data.y.size))
+    return Learned(met, -1, undoing, 0)
 
 
 def absorb(state: State, data: Sparse, program: Program, rate: float, *, whole: bool) -> Trace:

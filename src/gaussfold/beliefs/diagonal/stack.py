@@ -18,7 +18,7 @@ from gaussfold.beliefs.diagonal.delta import CellDelta
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.beliefs.diagonal.stack_apart import Known, StackCells, applied, remember
 from gaussfold.beliefs.diagonal.stack_delta import StackDelta
-from gaussfold.beliefs.diagonal.stack_lanes import away, check_pass, log_density, side_by_side, without_predictions
+from gaussfold.beliefs.diagonal.stack_lanes import Lane, away, check_pass, log_density, visit, without_predictions
 from gaussfold.beliefs.diagonal.stack_numbers import StackNumbers
 from gaussfold.beliefs.diagonal.state import State, mix_moments
 from gaussfold.checks import between, not_negative, whole
@@ -213,16 +213,13 @@ class DiagonalStack(DiagonalBelief):
         still, follower, numbers = self._state, self._moving.parts(), self._stack.copied()
         before = dict(vars(still)), dict(vars(follower))
         learned: list[tuple[State, passes.Learned]] = []
-
-        def run(state: State, rate: float) -> None:
-            learned.append((state, passes.learn(state, data, program, rate, logged=logged)))
-
         try:
             still.widen(data.rows.indices)
             follower.widen(data.rows.indices)
-            rate = self._moving.ticks(self._forgetting())
-            side_by_side(lambda: run(follower, rate), lambda: run(still, 0.0), data.rows.data.size)
-            outcome = self._join(learned, data, program)
+            rate = self._moving.ticks(Forgetting(self._memory, self._return_to))
+            lanes = [Lane(still, 0.0, self.known and self.known.lanes), Lane(follower, rate)]
+            evidence = self.known and self.known.evidence
+            outcome = visit(lanes, self._stack, data, program, learned, logged=logged, evidence=evidence)
             if isinstance(outcome, Trace):
                 return outcome
         except BaseException:
@@ -234,23 +231,6 @@ class DiagonalStack(DiagonalBelief):
             raise RuntimeError(msg)
         self._take_back(learned, before, numbers)
         return outcome
-
-    def _join(self, learned: list[tuple[State, passes.Learned]], data: passes.Sparse, program: Program) -> Trace | int:
-        """From what the lanes met to what the stack predicted; or the first row that failed."""
-        failed = [done.failed for _, done in learned if done.failed >= 0]
-        if failed:
-            return min(failed)
-        met: dict[int, passes.Met | Moments] = {id(state): done.met for state, done in learned}
-        if self.known is not None and self.known.lanes is not None:
-            met[id(self._state)] = passes.look_at(self.known.lanes, data.rows)
-        parts = [met[id(state)] for state in (self._state, self._moving.parts())]
-        lanes = Moments(
-            np.concatenate([part.mean for part in parts], axis=1),
-            np.concatenate([part.variance for part in parts], axis=1),
-        )
-        return self._stack.learn(
-            lanes, data.y, data.weight, program, None if self.known is None else self.known.evidence
-        )
 
     def _take_back(
         self,

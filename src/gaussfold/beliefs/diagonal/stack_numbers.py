@@ -8,6 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from gaussfold import schema
+from gaussfold.beliefs.diagonal.passes import Sparse
 from gaussfold.engine.programs import averaging, makes_logit_modes, score_rows
 from gaussfold.engine.sparse.stacking import LEFT_OVER, PRIOR_VARIANCE, SHARE, look_stacked, stack_rows, weigh_rows
 from gaussfold.trace import Trace
@@ -83,12 +84,14 @@ class StackNumbers(NamedTuple):
         return with_stack
 
     def learn(
-        self, lanes: Moments, y: Array, weight: Array, program: Program, evidence: Array | None = None
+        self, lanes: Moments, data: Sparse, rows: slice, program: Program, evidence: Array | None = None
     ) -> Trace | int:
-        """What was predicted of each row before it was learned; or the row at which a number is no longer finite.
+        """What was predicted of these rows before they were learned; or the row at which a number is no longer finite.
 
-        ``evidence``: logarithms of what every lane, and last the stack, said of the labels, which is added to.
+        ``lanes`` are their marginals. ``evidence``: logarithms of what every lane, and last the stack, said of the
+        labels, which is added to.
         """
+        y, weight = data.y[rows], data.weight[rows]
         self.averaging[:] = averaging(program)
         met = _with_room(lanes)
         c, s = self.averaging.tolist()

@@ -13,7 +13,7 @@ from gaussfold.data import tables, tabular
 from gaussfold.data.arrow_files import TypedTable
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.classes import places
-from gaussfold.data.columns import Feature, assemble, coded, name_features, numbers
+from gaussfold.data.columns import CodedTexts, Feature, Room, assemble, name_features, numbers
 from gaussfold.data.formats.base import Format
 from gaussfold.data.intake import Intake
 from gaussfold.data.messages import BadRecord, BadRecordError, DataError, explained_by
@@ -29,12 +29,14 @@ if TYPE_CHECKING:
 
 
 class _Place(NamedTuple):
-    """What a batch's columns mean, and where it stands in its file."""
+    """What a batch's columns mean, where it stands in its file, and what is kept from batch to batch."""
 
     columns: Sequence[Column]
     reading: Reading
     source: str
     row: int
+    texts: CodedTexts
+    room: Room
 
 
 def _reader(kind: str) -> Callable[[Source, Intake], Iterator[Chunk]]:
@@ -47,11 +49,12 @@ def _reader(kind: str) -> Callable[[Source, Intake], Iterator[Chunk]]:
 def _read(table: TypedTable, name: str, intake: Intake) -> Iterator[Chunk]:
     columns = _columns(table, name, intake)
     seen: set[int] = set()
+    texts, room = CodedTexts(), Room(intake.ring)
     row = 1
     for batch in table.batches():
         if row == 1:
             _refuse_mistyped(batch.slice(0, tables.SAMPLE), columns, intake.reading, name)
-        place = _Place(columns, intake.reading, name, row)
+        place = _Place(columns, intake.reading, name, row, texts, room)
         with table.trouble():
             bad = _find_bad(batch, place)
             bad_left = intake.max_bad - intake.n_bad
@@ -97,7 +100,7 @@ def _holds_numbers(kind: pa.DataType) -> bool:
 
 def _find_bad(batch: pa.RecordBatch, place: _Place) -> list[BadRecord]:
     """Rows with a label, weight or number that cannot be learned, in order; one reason each."""
-    columns, reading, source, row = place
+    columns, reading, source, row, _, _ = place
     found: dict[int, BadRecord] = {}
     for column, values in zip(columns, batch.columns, strict=True):
         if column.kind == "label" and reading.classes:
@@ -120,7 +123,7 @@ def _find_bad(batch: pa.RecordBatch, place: _Place) -> list[BadRecord]:
 
 def _unknown_classes(column: Column, values: pa.Array, place: _Place) -> dict[int, BadRecord]:
     """Rows whose label is none of the classes."""
-    _, reading, source, row = place
+    _, reading, source, row, _, _ = place
     texts, codes = _dictionary(values, column.name, source)
     unknown = np.append(places(texts.to_pylist(), reading.classes) < 0, False)[codes]
     return {
@@ -147,20 +150,20 @@ _ALLOWED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 
 def _chunk(batch: pa.RecordBatch, place: _Place, bad: list[BadRecord], seen: set[int] | None) -> Chunk:
     """Rows of a batch without the bad ones; ``seen`` are the slots named so far, None if names are not kept."""
-    columns, reading, source, row = place
+    columns, reading, _, row, _, room = place
     lines = np.arange(row, row + batch.num_rows)
     if bad:
         good = ~np.isin(lines, [record.line for record in bad])
         batch, lines = batch.filter(good), lines[good]
     cells = list(zip(columns, batch.columns, strict=True))
     used = [(column, values) for column, values in cells if column.kind in ("number", "category")]
-    features = [_feature(column, values, source, row) for column, values in used]
-    indptr, indices, data = assemble(features, batch.num_rows, reading)
+    features = [_feature(column, values, place) for column, values in used]
+    indptr, indices, data = assemble(features, batch.num_rows, reading, room)
     names = [] if seen is None else name_features(features, [values for _, values in used], reading, seen)
     by_kind = {column.kind: (values, column.name) for column, values in cells}
     label, weight, tags = _single(by_kind, batch.num_rows, place)
     return Chunk(
-        indptr, indices, data, label, weight, reading.width, source, lines, tags, names, bad=bad, n_bad=len(bad)
+        indptr, indices, data, label, weight, reading.width, place.source, lines, tags, names, bad=bad, n_bad=len(bad)
     )
 
 
@@ -178,10 +181,10 @@ def _single(
     return label, weight, tags
 
 
-def _feature(column: Column, values: pa.Array, source: str, row: int) -> Feature:
+def _feature(column: Column, values: pa.Array, place: _Place) -> Feature:
     if column.kind == "number":
-        return numbers(column, _doubles(values, column.name, source), source, row)
-    return coded(column, *_dictionary(values, column.name, source))
+        return numbers(column, _doubles(values, column.name, place.source), place.source, place.row)
+    return place.texts.feature(column, *_dictionary(values, column.name, place.source))
 
 
 def _doubles(values: pa.Array, name: str, source: str, kind: str = "number") -> np.ndarray:

@@ -24,6 +24,7 @@ from numba.core import config
 from numba.core.base import BaseContext
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.compiler import CompileResult
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 from numba.core.types.containers import BaseNamedTuple, BaseTuple
 from numba.misc.appdirs import AppDirs
@@ -187,8 +188,12 @@ class StampedCache(FunctionCache):  # type: ignore[misc]  # Numba has no types
         self._source = Path(inspect.getfile(function)).absolute().parent
 
     def load_overload(self, sig: object, target_context: BaseContext) -> object:
-        """What is on disk for these types, or None."""
-        target_context.refresh()
+        """What is on disk for these types, or None.
+
+        Code that is there needs Numba's runtime, and none of what it knows of types and operators, which takes .15 s to
+        set up: who compiles does that first.
+        """
+        rtsys.initialize(target_context)
         key = self._index_key(sig, target_context.codegen())
         place = self._name_and_stamp(sig, key)
         data = None if place is None else load(*place, key, self._source)

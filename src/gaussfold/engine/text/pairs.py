@@ -28,39 +28,63 @@ def interact_table(interactions: np.ndarray, initials: np.ndarray, seeds: np.nda
     return pairs[:count].copy()
 
 
+BLOCK = 256
+"""Rows whose columns are put side by side at a time: they stay in the caches until they are closed."""
+
+
+@compiled
+def _place(
+    hashes: np.ndarray, values: np.ndarray, mask: np.uint32, start: int, stop: int, step: int, indices: np.ndarray,
+    data: np.ndarray,
+) -> None:  # fmt: skip
+    """Write rows ``start:stop`` of all columns, (width, n), each row ``step`` places after the one before."""
+    for k in range(hashes.shape[0]):
+        at = start * step + k
+        for i in range(start, stop):
+            indices[at] = hashes[k, i] & mask
+            data[at] = values[k, i]
+            at += step
+
+
 @compiled
 def merge_rows(
-    hashes: np.ndarray, values: np.ndarray, pairs: np.ndarray, mask: np.uint32, constant: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """CSR arrays of rows of features (hash, value), their wanted products and the constant."""
-    n, width = hashes.shape
+    hashes: np.ndarray, values: np.ndarray, pairs: np.ndarray, mask: np.uint32, constant: int, indptr: np.ndarray,
+    indices: np.ndarray, data: np.ndarray,
+) -> int:  # fmt: skip
+    """Rows of features (hash, value), given column by column, (width, n), with their wanted products and the constant.
+
+    They are written in CSR form; there must be room for width + pairs + 1 entries a row. Returns how many there are.
+    """
+    width, n = hashes.shape
     most = width + pairs.shape[0] + 1
-    indptr = np.zeros(n + 1, np.int32)
-    indices = np.empty(n * most, np.int32)
-    data = np.empty(n * most)
     size = 4
     while size < 2 * most:
         size *= 2
     table = np.zeros(size, np.int64)
     stamps = np.full(4096, -1, np.int32)
+    indptr[0] = 0
     end = 0
-    for i in range(n):
-        first = end
-        for k in range(width):
-            indices[end] = hashes[i, k] & mask
-            data[end] = values[i, k]
-            end += 1
-        for p in range(pairs.shape[0]):
-            a, b = pairs[p, 0], pairs[p, 1]
-            if a == b and values[i, a] == 1.0:
-                continue
-            indices[end] = combine(hashes[i, a], hashes[i, b]) & mask
-            data[end] = values[i, a] * values[i, b]
-            end += 1
-        if constant >= 0:
-            indices[end] = constant
-            data[end] = 1.0
-            end += 1
-        end = add_duplicates(indices, data, first, end, 0, table, stamps)
-        indptr[i + 1] = end
-    return indptr, indices[:end].copy(), data[:end].copy()
+    for start in range(0, n, BLOCK):
+        stop = min(start + BLOCK, n)
+        _place(hashes, values, mask, start, stop, most, indices, data)
+        for i in range(start, stop):
+            first = end
+            if end < i * most:  # rows before were shorter
+                for k in range(width):
+                    indices[end + k] = indices[i * most + k]
+                    data[end + k] = data[i * most + k]
+            end += width
+            for p in range(pairs.shape[0]):
+                a, b = pairs[p, 0], pairs[p, 1]
+                if a == b and values[a, i] == 1.0:
+                    continue
+                indices[end] = combine(hashes[a, i], hashes[b, i]) & mask
+                data[end] = values[a, i] * values[b, i]
+                end += 1
+            if constant >= 0:
+                indices[end] = constant
+                data[end] = 1.0
+                end += 1
+            end = add_duplicates(indices, data, first, end, 0, table, stamps)
+            indptr[i + 1] = end
+    return end
