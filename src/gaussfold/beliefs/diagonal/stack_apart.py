@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple, final
 
 import numpy as np
 
-from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.beliefs.dense.delta import MatrixDelta
 from gaussfold.beliefs.diagonal.apart import Cells
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
@@ -27,6 +26,7 @@ from gaussfold.trace import Pass, Trace
 from gaussfold.types import Array, Program
 
 if TYPE_CHECKING:
+    from gaussfold.beliefs.dense.belief import DenseGaussian
     from gaussfold.beliefs.diagonal.stack import DiagonalStack
 
 IN_ORDER_UNTIL_ERROR = Pass(whole=False)
@@ -85,6 +85,8 @@ class StackCells:
 
 
 def _shares(numbers: StackNumbers) -> DenseGaussian:
+    from gaussfold.beliefs.dense.belief import DenseGaussian  # with linear algebra, which one process does without
+
     return DenseGaussian(numbers.mean, numbers.cov)
 
 
