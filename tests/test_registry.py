@@ -20,6 +20,7 @@ from gaussfold.rules import PL2
 ODD = {
     "alpha": 0.37,
     "classes": 4,
+    "column": 2,
     "cutpoints": (-0.3, 0.4, 1.7),
     "damping": 0.23,
     "ep": "printed",
@@ -41,7 +42,9 @@ ODD = {
     "points": 64,
     "parts": (Matern12(0.3), Constant(2.5) * Cosine(0.7), Matern52(0.2, (0.3, 4.0)) + White(0.1)),
     "signals": 3,
+    "space": Matern52(0.2, (0.3, 4.0)),
     "stored": "averaged",
+    "time": Matern12(0.3),
     "transform": "softplus",
     "variance": 0.41,
 }
