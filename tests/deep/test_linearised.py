@@ -40,6 +40,15 @@ def test_linear_regression_is_the_exact_posterior():
     assert relative(found.to_dense().cov, EXACT.cov) < 1e-4
 
 
+@pytest.mark.parametrize("rows", [4, 5, 6])
+def test_more_factors_than_parameters_are_as_many(rows):
+    """Between projections there is room for six of them, and the posterior has three."""
+    found = line().fit(X[:rows], Y[:rows]).belief
+    precision = ALPHA * np.eye(3) + X[:rows].T @ X[:rows] / NOISE**2
+    assert found.W.shape == (3, 3)
+    assert relative(found.to_dense().cov, np.linalg.inv(precision)) < 1e-4
+
+
 @pytest.mark.parametrize("rank", [0, 2, 4])
 def test_a_step_is_its_equations(rank):
     """Against D×D matrices: R-VGA's implicit site, the exact gain, and the best factors once no more have room."""

@@ -153,9 +153,11 @@ class OnePass:
     @staticmethod
     def _posterior_of(belief: factored.Belief, layout: Layout, likelihood: Likelihood) -> Posterior:
         width, level = linearised.best_of(belief) if temperature.is_open(likelihood) else (1.0, 1.0)
-        used = max(1, len(belief.W) // 2 + int(belief.filled))  # a low-rank belief has a factor
-        W = np.zeros((layout.dim, used))
-        W[:, : len(belief.W)] = np.asarray(belief.W[:used]).T / np.sqrt(width)
+        factors = np.asarray(belief.W[: len(belief.W) // 2 + int(belief.filled)], dtype=np.float64)
+        if len(factors) > layout.dim:  # as many as parameters say the same
+            factors = np.linalg.qr(factors).R
+        W = np.zeros((layout.dim, max(1, len(factors))))  # a low-rank belief has a factor
+        W[:, : len(factors)] = factors.T / np.sqrt(width)
         found = LowRankGaussian(
             np.asarray(belief.mean), W, np.asarray(belief.psi, dtype=np.float64) / width, projection="eigen"
         )

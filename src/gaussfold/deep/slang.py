@@ -13,7 +13,7 @@ import numpy as np
 
 from gaussfold.beliefs.lowrank.belief import LowRankGaussian
 from gaussfold.beliefs.lowrank.options import check_rank
-from gaussfold.checks import between, one_of, positive, whole
+from gaussfold.checks import between, flag, one_of, positive, whole
 from gaussfold.deep.curvature import Columns, columns_of
 from gaussfold.deep.draws import DRAWS
 from gaussfold.deep.draws import check as check_draws
@@ -65,6 +65,7 @@ class SLANGProgram:
     samples: str
     schedules: tuple[Schedule | None, Schedule | None]
     randomised: bool
+    controlled: bool = True
 
     def draw(self, hyper: Hyper, step: jax.Array) -> tuple[jax.Array, jax.Array]:
         """Standard normals of the S networks, and a key for the randomised eigen-decomposition."""
@@ -86,10 +87,11 @@ class SLANGProgram:
         batch = jax.tree.map(lambda a: a[0], batches)
         values, slopes, columns = jax.vmap(self.columns, in_axes=(0, None))(thetas, batch)
         slope = -hyper["scale"] * slopes.mean(axis=0)  # ĝ of (3.7)
-        # What the belief's own curvature says of where the draws happened to lie: zero on average, and all of their
-        # noise if the log likelihood is quadratic and its curvature has been found.
-        off = thetas.mean(axis=0) - mean
-        slope = slope - (precision.times(off) - hyper["precision"] * off)
+        if self.controlled:
+            # What the belief's own curvature says of where the draws happened to lie: zero on average, and all of their
+            # noise if the log likelihood is quadratic and its curvature has been found.
+            off = thetas.mean(axis=0) - mean
+            slope = slope - (precision.times(off) - hyper["precision"] * off)
         to_mean, to_precision = (
             rate if schedule is None else schedule(step)
             for rate, schedule in zip(hyper["rates"], self.schedules, strict=True)
@@ -147,6 +149,8 @@ class SLANG(Method):
         log likelihood of :func:`gaussfold.deep.log_likelihood`; ``gaussfold.rules.GaussNewton()`` is the same.
     eigen
         "randomised" or "exact": how the K leading directions are found.
+    control_variate
+        Whether the noise that the gradient has from where the networks were drawn is taken off; the paper's is not.
     init_std
         Standard deviation to start from.
 
@@ -177,6 +181,7 @@ class SLANG(Method):
         samples: str = "independent",
         curvature: str | GaussNewton = "fisher",
         eigen: str = "randomised",
+        control_variate: bool = True,
         init_std: float = 0.1,
         prior_mean: Spread = 0.0,
         batch_size: int | None = None,
@@ -193,6 +198,7 @@ class SLANG(Method):
         self.samples = samples
         self.curvature, self._columns = columns_of(curvature, log_likelihood, self.layout)
         self.eigen = one_of("eigen", eigen, ("randomised", "exact"))
+        self.control_variate = flag("control_variate", control_variate)
         self.init_std = positive("init_std", init_std)
 
     @property
@@ -211,6 +217,7 @@ class SLANG(Method):
             self.samples,
             (to_mean, to_precision),
             self.eigen == "randomised",
+            self.control_variate,
         )
 
     def hyper(self, rows: int, size: int) -> Hyper:
@@ -240,6 +247,7 @@ class SLANG(Method):
             "samples": self.samples,
             "curvature": self.curvature,
             "eigen": self.eigen,
+            "control_variate": self.control_variate,
         }
 
     def belief(self, inner: Inner) -> LowRankGaussian:
