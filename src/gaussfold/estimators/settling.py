@@ -8,8 +8,9 @@ hundreds of visits; there the width is a search in one dimension, each of whose 
   own change counts nothing), and with a prior ``log τ ~ N(0, reach²)`` it is 0 at the width of most evidence;
 - **held-out rows**, where there are less than `FEW` rows a weight, but `ENOUGH`: the bound is then too low, the more so
   the wider the prior, for the posterior under separated classes is a cone and no Gaussian. There the log predictive
-  density of rows that were left out (five parts in turn) stands in for the evidence. A row's part depends on its
-  features alone, so that neither the order of rows matters nor whether a row counts twice or comes twice.
+  density of rows that were left out (five parts in turn) stands in for the evidence; wider than 1 only if it is so by
+  more than its standard error. A row's part depends on its features alone, so that neither the order of rows matters
+  nor whether a row counts twice or comes twice.
 
 Uphill from width 1 either way, where there are several summits.
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from abc import abstractmethod
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,9 @@ class Learner(Columns, Estimator):
             )  # fmt: skip
         return self._copyValues(self._fitted(model))
 
+    @abstractmethod
     def _fitted(self, model: Any) -> Any:
-        raise NotImplementedError
+        """The model of Spark ML that scores by a fitted estimator."""
 
 
 class StreamingClassifier(Learner, HasProbabilityCol, HasRawPredictionCol):

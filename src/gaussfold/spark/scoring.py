@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -46,8 +47,9 @@ class Fitted(Columns, Model):
 
         return _with_vectors(dataset.mapInArrow(score, schema), fields)
 
+    @abstractmethod
     def _added(self) -> list[tuple[str, Any, Callable[[Any, sparse.csr_matrix], Any]]]:
-        raise NotImplementedError
+        """Name, type and maker of each column."""
 
 
 def _with_vectors(scored: Any, fields: list[Any]) -> Any:
