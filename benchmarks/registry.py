@@ -55,6 +55,10 @@ BENCHMARKS = {
         "benchmarks.classes",
         "more than two classes by a softmax beside one-vs-rest and LogisticRegression; coverage; pace",
     ),
+    "classes-table": (
+        "benchmarks.classes_table",
+        "what classes and low-rank posteriors did not keep, each tried again: issue 15's table",
+    ),
     "deep": (
         "benchmarks.deep",
         "posteriors of networks: VIFA, SLANG, SWAG, L-RVGA beside mean field and laplace-torch; D up to 10 million",
