@@ -44,5 +44,5 @@ class StreamApart:
         """What the shard has learned, which ends it."""
         more = self._scales.take_gained(self._model.scales, self._apart.slots())
         shard = self._shard
-        more["squares"] = shard.squares
+        more |= {"squares": shard.squares, "range": shard.range.ends}
         return Gained(self._apart.delta(last=last), shard.totals, shard.names, more)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from gaussfold.cli import interrupts, options
+from gaussfold.cli.elsewhere import Elsewhere
 from gaussfold.cli.errors import HELP, no_traceback
 from gaussfold.cli.grouping import grouped
 from gaussfold.cli.quick import taken
@@ -30,7 +31,7 @@ def train(
     learning: options.Learning,
     run: options.Run,
     table: options.Table,
-    elsewhere: options.Elsewhere,
+    elsewhere: Elsewhere,
 ) -> int:
     """Learn from a file or a stream, one pass, and save the model.
 

@@ -16,10 +16,12 @@ from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.beliefs.diagonal.stack import LANE_STDS, DiagonalStack
 from gaussfold.beliefs.diagonal.state import mix_moments
 from gaussfold.checks import whole
+from gaussfold.cli import label_range
 from gaussfold.cli.apart import StreamApart
+from gaussfold.cli.label_range import LabelRange
 from gaussfold.cli.noise import PART, LabelNoise, added
 from gaussfold.cli.predictions import Prediction, Told, short
-from gaussfold.cli.progressive_loss import LEARNED, LOSS, POSITIVE, SEEN, WEIGHT, add_losses
+from gaussfold.cli.progressive_loss import LEARNED, LOSS, SEEN, WEIGHT, add_losses, constant_loss
 from gaussfold.cli.sampling import sampled_latent
 from gaussfold.cli.scales import Scales
 from gaussfold.cli.setting import Setting
@@ -39,6 +41,7 @@ KINDS = (DiagonalGaussian, DiagonalMixture, DiagonalStack)
 PARTS = (
     schema.Part("totals", (6,), "double", free=True),
     PART,
+    label_range.PART,
     schema.Part("squares", (1,), "double", low=0.0, optional=True),
 )
 """What a model file holds beside the belief."""
@@ -61,6 +64,7 @@ class StreamModel:
     noise: LabelNoise = field(default_factory=LabelNoise)
     squares: Array = field(default_factory=lambda: np.zeros(1))
     """Of numbers: weighted squared errors of the predictions, added up."""
+    range: LabelRange = field(default_factory=LabelRange)
     learns: Apart | None = None
     """What learns instead of ``belief``: of a model that is one of several shards."""
 
@@ -120,6 +124,21 @@ class StreamModel:
         stay learned; see `refuse_row`.
         """
         self.meet(chunk)
+        try:
+            return self._kept(self._learn_in_units(chunk), chunk)
+        except RowError as error:
+            if error.trace is not None:
+                error.trace = self._kept(error.trace, chunk.rows(0, error.row))
+            raise
+
+    def _kept(self, trace: Trace, learned: Chunk | None = None) -> Trace:
+        """With predictions kept within the labels so far, if they are to be; labels of rows learned count from then."""
+        if not self.setting.keeps_range:
+            return trace
+        mean, *rest = trace
+        return Trace(self.range.kept(mean) if learned is None else self.range.learned(mean, learned), *rest)
+
+    def _learn_in_units(self, chunk: Chunk) -> Trace:
         if not self.setting.learns_noise:
             return self._learn(chunk)
         told: list[Trace] = []
@@ -174,9 +193,10 @@ class StreamModel:
         latent, (mean, variance) = self.belief.readings(rows_of(self._scaled(chunk)))
         log_weights = self.belief.log_weights
         scores = self._likelihood.log_predictive(self.noise.inward(chunk.label)[:, None], latent)
-        log_p = np.logaddexp.reduce(log_weights + scores, axis=1)
+        log_p, told = np.full(len(chunk), np.nan), ~np.isnan(chunk.label)  # NumPy warns of NaN that are added up
+        log_p[told] = np.logaddexp.reduce(log_weights + scores[told], axis=1)
         nothing = np.zeros(len(chunk))
-        return self.noise.outward(Trace(mean, variance, log_p, nothing, nothing))
+        return self._kept(self.noise.outward(Trace(mean, variance, log_p, nothing, nothing)))
 
     # Several workers: see `gaussfold.distributed`.
 
@@ -188,13 +208,14 @@ class StreamModel:
         """The same model that learns into ``apart``, and nothing counted yet."""
         return dataclasses.replace(
             self, totals=np.zeros(6), run={}, names=None if self.names is None else {}, scales=scales,
-            squares=np.zeros(1), learns=apart,
+            squares=np.zeros(1), range=LabelRange(self.range.ends), learns=apart,
         )  # fmt: skip
 
     def take(self, gained: Gained) -> None:
         """Count what a shard has counted; its belief is added up with the others'."""
         self.totals, self.squares = self.totals + gained.totals, self.squares + gained.more["squares"]
         self.scales.add(gained.more, self.reading.width)
+        self.range.add(gained.more["range"])
         if self.names is not None:
             self.names = (gained.names or {}) | self.names  # the first that was met keeps the slot
 
@@ -214,7 +235,10 @@ class StreamModel:
         log_weights = self.belief.log_weights
         label, spread = mix_moments(log_weights, *self._likelihood.predictive(latent))
         centre, unit = self.noise.centre, self.noise.std
-        return Prediction(centre + unit * label, unit * np.sqrt(spread), centre + unit * mean, unit * np.sqrt(variance))
+        label, mean = centre + unit * label, centre + unit * mean
+        if self.setting.keeps_range:
+            label, mean = self.range.kept(label), self.range.kept(mean)
+        return Prediction(label, unit * np.sqrt(spread), mean, unit * np.sqrt(variance))
 
     def before(self, trace: Trace, y: Array) -> Told:
         """Predictions that a trace holds.
@@ -285,7 +309,7 @@ class StreamModel:
         arrays = {f"belief.{name}": array for name, array in self.belief.state(copy=False).items()}
         arrays["totals"] = self.totals
         if self.setting.labels == "real":
-            arrays |= {"noise": self.noise.numbers, "squares": self.squares}
+            arrays |= {"noise": self.noise.numbers, "squares": self.squares} | self.range.arrays()
         arrays |= self.scales.arrays()
         return arrays if self.names is None else arrays | arrays_of(self.names)
 
@@ -326,25 +350,15 @@ class StreamModel:
 
 def _of_numbers(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """What a file knows of labels that are numbers: nothing, from before noise was learned."""
-    if not schema.together(arrays, ["noise", "squares"]):
-        return {}
-    numbers = arrays["noise"].copy()
-    if not (np.isfinite(numbers).all() and numbers[-1] > 0.0 and numbers[0] >= 0.0):
-        schema.refuse("noise", f"{numbers.tolist()}", "finite numbers, with a count >= 0 and a unit > 0, are needed")
-    return {"noise": LabelNoise(numbers), "squares": arrays["squares"].copy()}
+    found: dict[str, Any] = {"range": LabelRange.from_arrays(arrays)}
+    if schema.together(arrays, ["noise", "squares"]):
+        found |= {"noise": LabelNoise.from_arrays(arrays), "squares": arrays["squares"].copy()}
+    return found
 
 
 def rows_of(chunk: Chunk) -> Rows:
     """The rows of a chunk, as they are: readers leave no repetitions, and nothing that is not finite."""
     return Rows(chunk.indptr, chunk.indices, chunk.data, chunk.width, checked=True)
-
-
-def constant_loss(totals: Array) -> float:
-    """Loss of the best constant probability in hindsight: the entropy of the share of positive labels."""
-    if not totals[WEIGHT]:
-        return float("nan")
-    p = np.array([totals[POSITIVE], totals[WEIGHT] - totals[POSITIVE]]) / totals[WEIGHT]
-    return float(-(p[p > 0] * np.log(p[p > 0])).sum())
 
 
 def refuse_row(chunk: Chunk, error: RowError) -> DataError:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -119,6 +119,15 @@ class LabelNoise:
             numbers[_SCALE] = added(float(numbers[_SCALE]), gains / 2.0)
             numbers[_N] += y.size
         return self._settle(constant=constant) if y.size and numbers[_N] == _next(n) else None
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, np.ndarray]) -> Self:
+        """Of a file."""
+        numbers = arrays["noise"].copy()
+        if not (np.isfinite(numbers).all() and numbers[-1] > 0.0 and numbers[0] >= 0.0):
+            needed = "finite numbers, with a count >= 0 and a unit > 0, are needed"
+            schema.refuse("noise", f"{numbers.tolist()}", needed)
+        return cls(numbers)
 
     def _settle(self, *, constant: bool) -> NewUnits | None:
         n, mean, squares, shape, scale, centre, std = self.numbers.tolist()

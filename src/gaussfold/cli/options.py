@@ -138,35 +138,6 @@ class Hashing:
     ] = None
 
 
-_ELSEWHERE = {
-    "-l": "nothing is stepped by a rate: how far a weight may go is --prior-std, how long rows count --forgetting",
-    "--power_t": "steps shrink as the posterior narrows; --forgetting keeps it from narrowing for good",
-    "--loss_function": "--likelihood says what labels are: logit, probit, gaussian or poisson",
-    "-c": "rows are parsed as fast as they are learned, and nothing is cached",
-    "-k": "there is no cache that could be stale",
-}
-"""Options of Vowpal Wabbit that mean nothing here, and what to do instead."""
-
-
-@dataclass(frozen=True)
-class Elsewhere:
-    """What the fingers of a Vowpal Wabbit user type: refused, with what to do instead."""
-
-    learning_rate: Annotated[str | None, Option("-l", "--learning_rate", hidden=True)] = None
-    power_t: Annotated[str | None, Option("--power_t", hidden=True)] = None
-    loss_function: Annotated[str | None, Option("--loss_function", hidden=True)] = None
-    cache: Annotated[bool, Option("-c", "--cache", hidden=True)] = False
-    kill_cache: Annotated[bool, Option("-k", "--kill_cache", hidden=True)] = False
-
-    def refuse(self) -> None:
-        """Say of the first that was given what to do instead."""
-        given = (self.learning_rate, self.power_t, self.loss_function, self.cache, self.kill_cache)
-        for value, (name, instead) in zip(given, _ELSEWHERE.items(), strict=True):
-            if value:
-                msg = f"{name} is Vowpal Wabbit's: {instead}; leave it out"
-                raise ValueError(msg)
-
-
 Tag = Annotated[str | None, _table("--tag", help="Column that names the row in predictions.")]
 
 
@@ -226,6 +197,14 @@ class Learning:
             help="Gaussian: standard deviation of the labels, or learn: then --prior-std is in units of it (learn).",
         ),
     ] = None
+    label_range: Annotated[
+        str | None,
+        _learning(
+            "--label-range",
+            help="Gaussian: seen keeps predictions within the labels seen so far, none does not (seen).",
+            autocompletion=_among("seen", "none"),
+        ),
+    ] = None
     coupling: Annotated[
         str | None,
         _learning("--coupling", help="marginal or joint (marginal).", autocompletion=_among("marginal", "joint")),
@@ -257,7 +236,7 @@ class Learning:
         """Return what the user gave, as fields of `gaussfold.cli.setting.Setting`."""
         from gaussfold.cli.setting import announced, parse_noise, parse_prior
 
-        names = ("likelihood", "coupling", "rule", "forgetting", "scale")
+        names = ("likelihood", "coupling", "rule", "forgetting", "scale", "label_range")
         given = {name: value for name, value in vars(self).items() if name in names and value is not None}
         given |= announced(_columns(self.classes), self.oaa)
         if self.noise_std is not None:

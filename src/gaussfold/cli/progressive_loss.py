@@ -7,6 +7,8 @@ a short one is learned in less than 1 µs: so this one loop is compiled, and liv
 
 from __future__ import annotations
 
+import numpy as np
+
 from gaussfold.engine.arrays.progressive_loss import (
     CARRY,
     LEARNED,
@@ -16,5 +18,14 @@ from gaussfold.engine.arrays.progressive_loss import (
     WEIGHT,
     add_losses,
 )
+from gaussfold.types import Array
 
-__all__ = ["CARRY", "LEARNED", "LOSS", "POSITIVE", "SEEN", "WEIGHT", "add_losses"]
+__all__ = ["CARRY", "LEARNED", "LOSS", "POSITIVE", "SEEN", "WEIGHT", "add_losses", "constant_loss"]
+
+
+def constant_loss(totals: Array) -> float:
+    """Loss of the best constant probability in hindsight: the entropy of the share of positive labels."""
+    if not totals[WEIGHT]:
+        return float("nan")
+    p = np.array([totals[POSITIVE], totals[WEIGHT] - totals[POSITIVE]]) / totals[WEIGHT]
+    return float(-(p[p > 0] * np.log(p[p > 0])).sum())

@@ -11,6 +11,7 @@ from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
 from gaussfold.beliefs.diagonal.stack import DiagonalStack
 from gaussfold.checks import between, one_of, positive, refuse
+from gaussfold.cli.label_range import RANGES, SEEN
 from gaussfold.cli.noise import LEARN
 from gaussfold.data.classes import pack
 from gaussfold.data.reading import Document
@@ -42,6 +43,8 @@ class Setting:
     """Of `AUTO`: "stacked", or "mixed" in files from before there were stacks."""
     classes: tuple[str, ...] = ()
     """Of softmax: all labels there are."""
+    label_range: str = "none"
+    """Of gaussian: whether predictions are kept within the labels so far; "none" in files from before that."""
 
     def __post_init__(self) -> None:
         """Refuse numbers and names that make no sense."""
@@ -55,15 +58,24 @@ class Setting:
             msg = "prior-std: 'auto' and namespaces of their own are alternatives; give the rest a number too"
             raise ValueError(msg)
         one_of("likelihood", self.likelihood, LABELS)
-        if not self.learns_noise:
-            positive("noise-std", self.noise_std, remedy="give 'learn' or a number > 0")
-        if self.noise_std != 1.0 and self.likelihood != "gaussian":
-            msg = f"noise-std={self.noise_std!r}: {self.likelihood} labels have none; it goes with gaussian"
-            raise ValueError(msg)
+        self._check_numbers()
         between("forgetting", self.forgetting, 0, 1, "(]", remedy="1 remembers everything")
         one_of("scale", self.scale, SCALES)
         one_of("lanes", self.lanes, ("stacked", "mixed"))
         self._check_classes()
+
+    def _check_numbers(self) -> None:
+        """Refuse what does not go with labels that are no numbers."""
+        one_of("label-range", self.label_range, RANGES)
+        if not self.learns_noise:
+            positive("noise-std", self.noise_std, remedy="give 'learn' or a number > 0")
+        for name, value, usual, have in (
+            ("noise-std", self.noise_std, 1.0, "none"),
+            ("label-range", self.label_range, "none", "a range of their own"),
+        ):
+            if value != usual and self.likelihood != "gaussian":
+                msg = f"{name}={value!r}: {self.likelihood} labels have {have}; it goes with gaussian"
+                raise ValueError(msg)
 
     def _check_classes(self) -> None:
         """Refuse what does not go with several classes."""
@@ -94,6 +106,11 @@ class Setting:
     def learns_noise(self) -> bool:
         """Whether labels and priors are in units of a noise that is learned."""
         return self.noise_std == LEARN
+
+    @property
+    def keeps_range(self) -> bool:
+        """Whether predictions are kept within the labels so far."""
+        return RANGES[self.label_range]
 
     @property
     def labels(self) -> str:
@@ -150,8 +167,9 @@ def usual(chosen: Document, *, shared: bool) -> Document:
     prior = {} if "prior_stds" in chosen else DEFAULT_PRIOR
     if "classes" in chosen:
         return {"rule": "vi", "likelihood": "softmax", **DEFAULT_PRIOR}
-    noise = {"noise_std": LEARN} if chosen.get("likelihood") == "gaussian" else {}
-    return {**prior, **({} if shared else noise)}
+    if chosen.get("likelihood") != "gaussian":
+        return prior
+    return {**prior, "label_range": SEEN, **({} if shared else {"noise_std": LEARN})}
 
 
 def parse_prior(texts: Sequence[str]) -> Document:

@@ -9,9 +9,9 @@ import sys
 import numpy as np
 
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID
-from gaussfold.cli.model import StreamModel, constant_loss
+from gaussfold.cli.model import StreamModel
 from gaussfold.cli.options import Run
-from gaussfold.cli.progressive_loss import LEARNED, LOSS, SEEN, WEIGHT
+from gaussfold.cli.progressive_loss import LEARNED, LOSS, SEEN, WEIGHT, constant_loss
 from gaussfold.data.reading import Document
 from gaussfold.data.strings import collision_rate
 from gaussfold.types import Array
