@@ -86,7 +86,13 @@ def resolve(likelihood: str | Likelihood) -> Likelihood:
 
 
 def resolve_any(likelihood: str | Likelihood | VectorLikelihood) -> Likelihood | VectorLikelihood:
-    """The same for likelihoods of one latent or of several."""
+    """The same for likelihoods of one latent or of several.
+
+    Examples
+    --------
+    >>> resolve_any("poisson"), resolve_any(Softmax(3))
+    (Poisson(), Softmax(classes=3))
+    """
     return likelihood if isinstance(likelihood, VectorLikelihood) else resolve(likelihood)
 
 

@@ -75,15 +75,49 @@ class ScalarLikelihood:
     # What a subclass says.
 
     def log_prob(self, y: ArrayLike, f: ArrayLike) -> Array:
-        """``l(f) = log p(y | f)``, normalised over y."""
+        """``l(f) = log p(y | f)``, normalised over y.
+
+        Parameters
+        ----------
+        y : array
+            Labels, broadcast against ``f``; what they count or measure is the family's.
+        f : array
+            Latent values, without a unit: x'θ, or a process at x.
+
+        Returns
+        -------
+        array of the common shape
+
+        Examples
+        --------
+        >>> from gaussfold.likelihoods import Poisson
+        >>> Poisson().log_prob([0, 3], [0.0, 1.0]).round(4)
+        array([-1.  , -1.51])
+        """
         raise NotImplementedError(self._missing("log_prob(y, f)"))
 
     def derivatives(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
-        """``l'(f)`` and ``l''(f)``."""
+        """``l'(f)`` and ``l''(f)``.
+
+        Examples
+        --------
+        >>> from gaussfold.likelihoods import Poisson
+        >>> first, second = Poisson().derivatives([0, 3], [0.0, 1.0])  # y - e^f, -e^f
+        >>> first.round(4), second.round(4)
+        (array([-1.    ,  0.2817]), array([-1.    , -2.7183]))
+        """
         raise NotImplementedError(self._missing("derivatives(y, f)"))
 
     def conditional(self, f: ArrayLike) -> Moments:
-        """Mean and variance of y given f."""
+        """Mean and variance of y given f.
+
+        Examples
+        --------
+        >>> from gaussfold.likelihoods import Bernoulli
+        >>> mean, variance = Bernoulli("logit").conditional([0.0, 2.0])  # σ(f), σ(f) (1 - σ(f))
+        >>> mean.round(4), variance.round(4)
+        (array([0.5   , 0.8808]), array([0.25 , 0.105]))
+        """
         raise NotImplementedError(self._missing("conditional(f)"))
 
     def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]:
@@ -102,7 +136,17 @@ class ScalarLikelihood:
     # What follows from it.
 
     def check_labels(self, y: ArrayLike, name: str = "y") -> None:
-        """Raise a ValueError that names the first label that is infinite or impossible. NaN is neither."""
+        """Raise a ValueError that names the first label that is infinite or impossible. NaN is neither.
+
+        Examples
+        --------
+        >>> from gaussfold.likelihoods import Poisson
+        >>> Poisson().check_labels([0.0, 2.0, float("nan")])
+        >>> Poisson().check_labels([0.0, 2.5])
+        Traceback (most recent call last):
+        ValueError: y[1] = 2.5: Poisson labels must be whole numbers >= 0, or NaN to predict without learning;
+            give counts, not rates, and drop or correct rows that have none
+        """
         try:
             values = np.asarray(y, dtype=np.float64).ravel()
         except (TypeError, ValueError) as error:
@@ -124,7 +168,14 @@ class ScalarLikelihood:
     # lines around another integral, which are easier read than a function that takes both as functions.
 
     def expected_log_prob(self, y: ArrayLike, moments: Moments) -> Array:
-        """``E log p(y | f)`` under ``f ~ N(mean, variance)``."""
+        """``E log p(y | f)`` under ``f ~ N(mean, variance)``.
+
+        Examples
+        --------
+        >>> from gaussfold.likelihoods import Poisson
+        >>> print(f"{Poisson().expected_log_prob(3.0, Moments(1.0, 0.5)):.4f}")  # 3 m - exp(m + v/2) - log 3!
+        -2.2821
+        """
         shape, labels, latent = _flat(y, moments)
         if self.record is None:
             column = labels[:, None]
@@ -134,7 +185,15 @@ class ScalarLikelihood:
         return value.reshape(shape)
 
     def expected_derivatives(self, y: ArrayLike, moments: Moments) -> tuple[Array, Array]:
-        """``E l'(f)`` and ``E l''(f)``: what the variational rule looks at."""
+        """``E l'(f)`` and ``E l''(f)``: what the variational rule looks at.
+
+        Examples
+        --------
+        >>> from gaussfold.likelihoods import Poisson
+        >>> first, second = Poisson().expected_derivatives(3.0, Moments(1.0, 0.5))
+        >>> print(f"{first:.4f} {second:.4f}")  # 3 - exp(m + v/2), -exp(m + v/2)
+        -0.4903 -3.4903
+        """
         shape, labels, latent = _flat(y, moments)
         if self.record is None:
             first, second = self._averaged_derivatives(labels[:, None], latent)
@@ -154,7 +213,15 @@ class ScalarLikelihood:
         return first, mended(second, by_parts, np.abs(value) @ w, np.asarray(latent.variance))
 
     def log_predictive(self, y: ArrayLike, moments: Moments) -> Array:
-        """``log E p(y | f)``: the score of predicting y before seeing it."""
+        """``log E p(y | f)``: the score of predicting y before seeing it.
+
+        Examples
+        --------
+        >>> from gaussfold.likelihoods import Bernoulli
+        >>> latent = Moments([0.0, 1.0], [4.0, 4.0])
+        >>> Bernoulli("probit").log_predictive([1.0, 1.0], latent).round(4)  # log Φ(m/√(1 + v))
+        array([-0.6931, -0.3965])
+        """
         shape, labels, latent = _flat(y, moments)
         if self.record is None:
             column = labels[:, None]
@@ -164,7 +231,15 @@ class ScalarLikelihood:
         return value.reshape(shape)
 
     def tilted(self, y: ArrayLike, moments: Moments, alpha: float = 1.0) -> tuple[Array, Array, Array]:
-        """``log E p(y | f)^α`` and its first two derivatives in the mean: what power EP matches."""
+        """``log E p(y | f)^α`` and its first two derivatives in the mean: what power EP matches.
+
+        Examples
+        --------
+        >>> from gaussfold.likelihoods import Bernoulli
+        >>> value, first, second = Bernoulli("probit").tilted(1.0, Moments(0.0, 1.0))
+        >>> print(f"{value:.4f} {first:.4f} {second:.4f}")  # log 1/2, 1/√π, -1/π
+        -0.6931 0.5642 -0.3183
+        """
         shape, labels, latent = _flat(y, moments)
         if self.record is None:
             found = tilted(self.log_prob, self.derivatives, labels, latent, alpha)
@@ -173,17 +248,40 @@ class ScalarLikelihood:
         return found[0].reshape(shape), found[1].reshape(shape), found[2].reshape(shape)
 
     def predictive(self, moments: Moments) -> Moments:
-        """Mean and variance of y, with f integrated out."""
+        """Mean and variance of y, with f integrated out.
+
+        Examples
+        --------
+        >>> from gaussfold.likelihoods import Poisson
+        >>> mean, variance = Poisson().predictive(Moments(0.0, 1.0))
+        >>> print(f"{mean:.4f} {variance:.4f}")  # √e; √e of counts and e (e - 1) of their rate
+        1.6487 6.3195
+        """
         mean, total, _ = self._integrated(moments)
         return Moments(mean, total)
 
     def conditional_mean(self, moments: Moments) -> Moments:
-        """Mean and variance of ``E[y | f]``, rvga (62) and (63): the prediction's own uncertainty."""
+        """Mean and variance of ``E[y | f]``, rvga (62) and (63): the prediction's own uncertainty.
+
+        Examples
+        --------
+        >>> from gaussfold.likelihoods import Bernoulli
+        >>> mean, variance = Bernoulli("logit").conditional_mean(Moments(1.0, 4.0))
+        >>> print(f"{mean:.3f} ± {variance**0.5:.3f}")  # a probability, and how well it is known
+        0.648 ± 0.296
+        """
         mean, _, epistemic = self._integrated(moments)
         return Moments(mean, epistemic)
 
     def config(self) -> dict[str, object]:
-        """Name and parameters; :func:`gaussfold.likelihoods.from_config` turns them back into an object."""
+        """Name and parameters; :func:`gaussfold.likelihoods.from_config` turns them back into an object.
+
+        Examples
+        --------
+        >>> from gaussfold.likelihoods import Gamma
+        >>> Gamma(shape=2.0).config()
+        {'name': 'Gamma', 'shape': 2.0}
+        """
         return dict(registry.config(self))
 
     def __str__(self) -> str:

@@ -56,6 +56,24 @@ class VectorLikelihood(ABC):
     gaussian_noise : bool
         Whether ``y | f`` is normal with the moments that :meth:`conditional` gives, bayes-newton (33). Gauss-Newton
         then differentiates the whitened residual (38), (43); otherwise it is the generalised form (40), (44).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.special import gammaln
+    >>> class Sum(VectorLikelihood):  # counts whose rate is the product of two: exp(f₁ + f₂)
+    ...     latents = 2
+    ...     log_concave = True
+    ...     def log_prob(self, Y, F):
+    ...         y, f = Y[..., 0], np.sum(F, axis=-1)
+    ...         return y * f - np.exp(f) - gammaln(y + 1.0)
+    ...     def derivatives(self, Y, F):
+    ...         rate = np.exp(np.sum(F, axis=-1))[..., None]
+    ...         return (Y - rate) * np.ones(2), -rate[..., None] * np.ones((2, 2))
+    >>> first, second = Sum().expected_derivatives(np.array([[3.0]]), np.zeros((1, 2)), 0.5 * np.eye(2)[None])
+    >>> first.round(4), second.round(4)  # 3 - exp(1/2), -exp(1/2)
+    (array([[1.3513, 1.3513]]), array([[[-1.6487, -1.6487],
+            [-1.6487, -1.6487]]]))
     """
 
     labels: ClassVar[str] = "finite numbers"

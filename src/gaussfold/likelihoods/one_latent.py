@@ -193,5 +193,13 @@ def _scalar(mean: Array, cov: Array) -> Moments:
 
 
 def as_vector(likelihood: Likelihood | VectorLikelihood) -> VectorLikelihood:
-    """The likelihood as one of several latents; a scalar one is wrapped."""
+    """The likelihood as one of several latents; a scalar one is wrapped.
+
+    Examples
+    --------
+    >>> from gaussfold.likelihoods import Bernoulli
+    >>> model = as_vector(Bernoulli())
+    >>> model.latents, model.log_prob(np.array([[1.0]]), np.array([[0.0]])).round(4)
+    (1, array([-0.6931]))
+    """
     return likelihood if isinstance(likelihood, VectorLikelihood) else OneLatent(likelihood)

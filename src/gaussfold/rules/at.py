@@ -14,7 +14,18 @@ from gaussfold.rules.implicit import Look, after, implicit_site
 
 @dataclass(frozen=True)
 class Prior:
-    """The belief before the observation: explicit, one evaluation. rvga (78)-(80)."""
+    """The belief before the observation: explicit, one evaluation. rvga (78)-(80).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gaussfold as gf
+    >>> def look(m, v):  # newton at a Poisson count of 9
+    ...     return 9.0 - np.exp(m), -np.exp(m)
+    >>> precision, shift = gf.rules.Prior().site(look, m0=0.0, v0=1.0)
+    >>> print(f"N({shift / (1 + precision):.2f}, {1 / (1 + precision):.2f})")  # far out: it believed the slope at 0
+    N(4.00, 0.50)
+    """
 
     name: ClassVar[str] = "prior"
     code: ClassVar[int] = 0
@@ -28,7 +39,21 @@ class Prior:
 
 @dataclass(frozen=True)
 class Posterior:
-    """The belief after the observation: implicit, two scalars to solve for. rvga (73)-(77)."""
+    """The belief after the observation: implicit, two scalars to solve for. rvga (73)-(77).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gaussfold as gf
+    >>> def look(m, v):  # newton at a Poisson count of 9
+    ...     return 9.0 - np.exp(m), -np.exp(m)
+    >>> precision, shift = gf.rules.Posterior().site(look, m0=0.0, v0=1.0)
+    >>> m = shift / (1 + precision)
+    >>> print(f"N({m:.2f}, {1 / (1 + precision):.2f})")
+    N(1.95, 0.12)
+    >>> abs(9 - np.exp(m) - m) < 1e-9  # the mode: the slope of log p and that of the prior cancel
+    np.True_
+    """
 
     name: ClassVar[str] = "posterior"
     code: ClassVar[int] = 1
@@ -50,6 +75,16 @@ class Extragradient:
         "printed" follows lrvga (137)-(140), whose mean step ignores that the gradient was taken at the trial mean
         (so it is not exact even for Gaussian data). "mean-only" is lrvga (141)-(143): the covariance keeps the first
         site.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gaussfold as gf
+    >>> def look(m, v):  # newton at a Poisson count of 3
+    ...     return 3.0 - np.exp(m), -np.exp(m)
+    >>> precision, shift = gf.rules.Extragradient().site(look, m0=0.0, v0=1.0)
+    >>> print(f"N({shift / (1 + precision):.2f}, {1 / (1 + precision):.2f})")
+    N(0.81, 0.27)
     """
 
     form: str = "natural"
@@ -81,5 +116,18 @@ ATS: Catalogue[At] = Catalogue("at", (Prior, Posterior, Extragradient), also="an
 
 
 def resolve_at(at: str | At) -> At:
-    """An ``at`` by name or as an object."""
+    """An ``at`` by name or as an object.
+
+    Parameters
+    ----------
+    at
+        "prior", "posterior", "extragradient", or one of the objects that these stand for.
+
+    Examples
+    --------
+    >>> resolve_at("posterior")
+    Posterior()
+    >>> resolve_at(Extragradient(form="printed"))
+    Extragradient(form='printed')
+    """
     return ATS.resolve(at)

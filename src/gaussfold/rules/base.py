@@ -17,7 +17,17 @@ from gaussfold.types import Array, ArrayLike, Moments, Record, Site, VectorSite
 
 
 class View(NamedTuple):
-    """What a rule sees of N observations, none of them wholly missing: labels and marginals (cavities for ep)."""
+    """What a rule sees of N observations, none of them wholly missing: labels and marginals (cavities for ep).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gaussfold.likelihoods import Softmax
+    >>> from gaussfold.rules import VI
+    >>> seen = View(Softmax(3), Y=np.array([[2.0]]), mean=np.zeros((1, 3)), cov=np.eye(3)[None])
+    >>> VI().site_several(seen).gradient.round(3)
+    array([[-0.333, -0.333,  0.667]])
+    """
 
     likelihood: VectorLikelihood
     Y: Array
@@ -61,6 +71,14 @@ class SiteRule(ABC):
         Whether the site it makes at the belief before can cancel that belief unless the likelihood is log-concave.
     settles : bool
         Whether there is a site that it makes at the very belief which that leads to: a stream can look there.
+
+    Examples
+    --------
+    >>> from gaussfold.rules import PL2, VI
+    >>> PL2().settles, VI().is_stationary
+    (False, True)
+    >>> PL2().curvatures
+    ('exact', 'heuristic', 'gauss-newton', 'quasi-newton', 'riemannian')
     """
 
     # A rule's file says which of these are otherwise for it: files of rules begin alike.
@@ -106,6 +124,28 @@ class StreamRule(SiteRule):
     """A rule of the streaming update too: its site for one latent, and the record by which the engine knows it.
 
     With the functions of ``engine.rules`` registered for that record it runs compiled, else in Python.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> import gaussfold as gf
+    >>> from gaussfold.types import Moments, Site
+    >>> @dataclass(frozen=True)
+    ... class TwoPoints(gf.rules.StreamRule):  # averages over two points, a standard deviation to either side
+    ...     name = "two-points"
+    ...     def site(self, likelihood, y, moments):
+    ...         std = np.sqrt(moments.variance)
+    ...         low, high = (likelihood.derivatives(y, moments.mean + t * std) for t in (-1.0, 1.0))
+    ...         return Site((low[0] + high[0]) / 2, (low[1] + high[1]) / 2)
+    ...     def site_several(self, view):
+    ...         raise NotImplementedError("one latent only")
+    ...     def energy_several(self, view):
+    ...         raise NotImplementedError("one latent only")
+    >>> belief = gf.DenseGaussian.isotropic(1)
+    >>> result = gf.fold(belief, "bernoulli", np.ones((5, 1)), np.array([1, 1, 0, 1, 1.0]), rule=TwoPoints())
+    >>> belief.mean.round(3), belief.variance().round(3)
+    (array([0.732]), array([0.495]))
     """
 
     @property

@@ -79,7 +79,29 @@ def resolve_local(rule: str | SiteRule) -> SiteRule:
 
 
 def check_defined(rule: AnyRule, at: At, likelihood: Likelihood) -> None:
-    """Refuse a combination that has no meaning, and say which ones do, before any data are seen."""
+    """Refuse a combination that has no meaning, and say which ones do, before any data are seen.
+
+    Parameters
+    ----------
+    rule, at, likelihood
+        What :func:`fold` was asked to join.
+
+    Raises
+    ------
+    ValueError
+        It says what does make sense instead.
+
+    Examples
+    --------
+    >>> from gaussfold.likelihoods import Bernoulli, StudentT
+    >>> from gaussfold.rules import Posterior, Prior
+    >>> check_defined(Newton(), Prior(), Bernoulli())
+    >>> check_defined(Newton(), Prior(), StudentT(df=4.0, scale=1.0))
+    Traceback (most recent call last):
+    ValueError: rule='newton' at='prior': StudentT(df=4.0, scale=1.0) is not log-concave, so a site made
+        there can cancel the belief's own precision; use at='posterior', or rule 'ep', 'quadratic', 'taylor'
+        or 'pl'
+    """
     if rule.needs_bound and not isinstance(likelihood, QuadraticallyBounded):
         msg = f"rule='quadratic' needs a quadratic bound, and {likelihood!r} has none; use rule='vi'"
         raise ValueError(msg)
@@ -96,7 +118,17 @@ def check_defined(rule: AnyRule, at: At, likelihood: Likelihood) -> None:
 
 
 def check_defined_several(rule: SiteRule, at: At, likelihood: VectorLikelihood) -> None:
-    """The same for a likelihood of several latents."""
+    """The same for a likelihood of several latents.
+
+    Examples
+    --------
+    >>> from gaussfold.likelihoods import Softmax
+    >>> from gaussfold.rules import Posterior
+    >>> check_defined_several(VI(), Posterior(), Softmax(3))
+    >>> check_defined_several(PL2(), Posterior(), Softmax(3))
+    Traceback (most recent call last):
+    ValueError: rule='pl2' at='posterior': no site need settle there; use at='prior' or at='extragradient'
+    """
     if at.is_implicit and not rule.settles:
         msg = f"rule={rule.name!r} at={at.name!r}: no site need settle there; use at='prior' or at='extragradient'"
         raise ValueError(msg)

@@ -11,7 +11,15 @@ from gaussfold.types import Array, Sites
 
 
 class Gaussians(NamedTuple):
-    """N Gaussians on R^D."""
+    """N Gaussians on R^D.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> marginals = Gaussians(mean=np.zeros((4, 2)), cov=np.tile(np.eye(2), (4, 1, 1)))  # rows that see 2 latents
+    >>> marginals.cov.shape
+    (4, 2, 2)
+    """
 
     mean: Array  # (N, D)
     cov: Array  # (N, D, D)

@@ -27,6 +27,17 @@ def likelihood_energy(
     E_q log p for vi (16); log p at the mean for newton and taylor (17); (1/α) log E p^α over the cavity for ep (27),
     and with α = 1 for pl and pl2 (§4.3.2). See :func:`site_energy` for the rest. ``rows`` are the rows' numbers in the
     data, for error messages.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gaussfold.likelihoods import Bernoulli
+    >>> from gaussfold.rules import VI, Exact
+    >>> recipe = SiteRecipe(VI(), Exact(), Bernoulli())
+    >>> blank = Sites(precision=np.zeros((2, 1, 1)), shift=np.zeros((2, 1)))
+    >>> now = Gaussians(mean=np.zeros((2, 1)), cov=np.array([[[1e-12]], [[4.0]]]))
+    >>> likelihood_energy(recipe, np.ones((2, 1)), now, blank).round(4)  # log 1/2 where f is known, and less
+    array([-0.6931, -1.0677])
     """
     seen = ~missing_rows(Y)
     if not seen.all():
@@ -56,6 +67,14 @@ def site_energy(rule: SiteRule, now: Gaussians, sites: Sites, cavity: Gaussians 
     With ``t(f) = exp(λ'f - f'Λf/2)``: E_q log t for vi, log t(m) for newton and taylor, (1/α) log E t^α over the
     cavity for ep, pl and pl2. Then ``energy = Σ site_energy - Σ likelihood_energy - log ∫ p(f) Π t(f) df``, for
     sites of any rank: the normalisers of t cancel between the last two terms.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gaussfold.rules import VI
+    >>> sites = Sites(precision=np.full((1, 1, 1), 2.0), shift=np.array([[1.0]]))
+    >>> site_energy(VI(), Gaussians(mean=np.array([[0.5]]), cov=np.full((1, 1, 1), 0.1)), sites)  # m - m² - v
+    array([0.15])
     """
     if rule.energy_over_cavity:
         alpha = rule.alpha

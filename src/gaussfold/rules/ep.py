@@ -28,6 +28,18 @@ class EP(StreamRule):
     ----------
     alpha
         Power in (0, 1].
+
+    Examples
+    --------
+    >>> import gaussfold as gf
+    >>> from gaussfold.types import Moments
+    >>> heads, cavity = 1.0, Moments(mean=0.0, variance=1.0)
+    >>> site = gf.rules.EP().site(gf.likelihoods.Bernoulli("probit"), heads, cavity)
+    >>> print(f"{site.gradient:.4f} {site.curvature:.4f}")
+    0.8276 -0.4669
+    >>> after = 1 / (1 / cavity.variance - site.curvature)
+    >>> print(f"N({after * site.gradient:.4f}, {after:.4f})")  # the moments of N(0, 1) Φ(f): 1/√π and 1 - 1/π
+    N(0.5642, 0.6817)
     """
 
     alpha: float = 1.0

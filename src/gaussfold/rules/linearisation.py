@@ -23,6 +23,15 @@ class PL(StreamRule):
     """Statistical linear regression, bayes-newton (29)-(31).
 
     slope a = ∂E[h]/∂m, residual variance Ω = Var[y] - v a² (all under N(m, v)): J = a (y - E h)/Ω, H = -a²/Ω.
+
+    Examples
+    --------
+    >>> import gaussfold as gf
+    >>> from gaussfold.types import Moments
+    >>> count, latent = 3.0, Moments(mean=1.0, variance=0.5)
+    >>> site = gf.rules.PL().site(gf.likelihoods.Poisson(), count, latent)
+    >>> print(f"{site.gradient:.4f} {site.curvature:.4f}")
+    -0.3228 -2.2977
     """
 
     name: ClassVar[str] = "pl"
@@ -70,6 +79,17 @@ class PL2(SiteRule):
 
     Where the noise depends on the latents this sees it, and :class:`PL` does not. Its sites can be of either sign and
     need not settle within one row, so that a stream takes it with at="prior" or "extragradient".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gaussfold as gf
+    >>> model = gf.likelihoods.HeteroscedasticGaussian()  # mean and log noise
+    >>> surprise = gf.rules.View(model, np.array([[4.0]]), np.zeros((1, 2)), 0.1 * np.eye(2)[None])
+    >>> gf.rules.PL().site_several(surprise).gradient.round(2)  # blind to noise
+    array([[ 7.65, -0.  ]])
+    >>> gf.rules.PL2().site_several(surprise).gradient.round(2)
+    array([[ 7.65, 20.65]])
     """
 
     name: ClassVar[str] = "pl2"

@@ -13,7 +13,17 @@ from gaussfold.types import Array, ArrayLike, Moments, Record, Site, VectorSite
 
 @dataclass(frozen=True)
 class Newton(StreamRule):
-    """J = l'(m), H = l''(m): bayes-newton (8)."""
+    """J = l'(m), H = l''(m): bayes-newton (8).
+
+    Examples
+    --------
+    >>> import gaussfold as gf
+    >>> from gaussfold.types import Moments
+    >>> count, latent = 3.0, Moments(mean=1.0, variance=0.5)
+    >>> site = gf.rules.Newton().site(gf.likelihoods.Poisson(), count, latent)
+    >>> print(f"{site.gradient:.4f} {site.curvature:.4f}")  # 3 - e, -e
+    0.2817 -2.7183
+    """
 
     name: ClassVar[str] = "newton"
     curvatures: ClassVar[tuple[str, ...]] = ("exact", "heuristic", "gauss-newton", "quasi-newton", "riemannian")

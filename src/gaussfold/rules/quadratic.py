@@ -17,6 +17,17 @@ class Quadratic(StreamRule):
 
     Where one exists: Gaussian (itself), Bernoulli logit and negative binomial (Jaakkola-Jordan), Bernoulli probit
     (curvature -1), Student-t (Gaussian scale mixture). A likelihood says so by having ``quadratic_bound(y, moments)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gaussfold as gf
+    >>> from gaussfold.types import Moments
+    >>> heads, latent = 1.0, Moments(mean=1.0, variance=0.5)
+    >>> site = gf.rules.Quadratic().site(gf.likelihoods.Bernoulli("logit"), heads, latent)
+    >>> xi = np.sqrt(1.5)  # the bound touches at ξ = √(m² + v), and has the curvature -tanh(ξ/2)/(2 ξ)
+    >>> print(f"{site.curvature:.6f} {-np.tanh(xi / 2) / (2 * xi):.6f}")
+    -0.222820 -0.222820
     """
 
     name: ClassVar[str] = "quadratic"

@@ -20,7 +20,17 @@ Record = TypeVar("Record", Gaussians, Sites, QuasiNewtonMemory)
 
 
 class SiteRecipe(NamedTuple):
-    """All that decides what a site is, apart from where it looks from."""
+    """All that decides what a site is, apart from where it looks from.
+
+    Examples
+    --------
+    >>> from gaussfold.likelihoods import StudentT
+    >>> from gaussfold.rules import Exact, GaussNewton, Newton, VI
+    >>> SiteRecipe(VI(), Exact(), StudentT(df=4.0, scale=1.0)).is_stationary
+    True
+    >>> SiteRecipe(Newton(), GaussNewton(), StudentT(df=4.0, scale=1.0)).model.latents
+    1
+    """
 
     rule: SiteRule
     curvature: Curvature
@@ -44,7 +54,21 @@ class SiteRecipe(NamedTuple):
 
 
 class SiteUpdate(NamedTuple):
-    """What :func:`update_sites` returns."""
+    """What :func:`update_sites` returns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gaussfold.likelihoods import StudentT
+    >>> from gaussfold.rules import Exact, Newton
+    >>> from gaussfold.types import Sites
+    >>> recipe = SiteRecipe(Newton(), Exact(), StudentT(df=4.0, scale=1.0))
+    >>> nothing = Sites(precision=np.zeros((2, 1, 1)), shift=np.zeros((2, 1)))
+    >>> now = Gaussians(mean=np.zeros((2, 1)), cov=np.ones((2, 1, 1)))
+    >>> found = update_sites(recipe, np.array([[0.5], [6.0]]), now, nothing)  # log p is convex at an outlier
+    >>> found.non_positive, found.first_non_positive
+    (1, 1)
+    """
 
     sites: Sites
     memory: QuasiNewtonMemory | None
@@ -69,6 +93,40 @@ def update_sites(
     Power ep looks at the cavity, posterior / site^α, made here from ``sites`` unless ``cavity`` gives it (a sparse
     prior has other cavities). Rows whose outputs are all NaN get the site that says nothing, and keep no memory of
     their own. Memory is the last update's, or None at first.
+
+    Parameters
+    ----------
+    recipe
+        Rule, curvature and likelihood.
+    Y : (N, P)
+        Labels, NaN where there is none.
+    now
+        The posterior's marginals: means (N, D) and covariances (N, D, D).
+    sites
+        Those of the last visit, which ``damping`` < 1 mixes in; zeros at first.
+    memory
+        What the last update returned.
+    damping
+        ρ of (9) in (0, 1].
+    cavity
+        The marginals without their own site, where they are known otherwise.
+
+    Returns
+    -------
+    SiteUpdate
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from gaussfold.likelihoods import Poisson
+    >>> from gaussfold.rules import VI, Exact
+    >>> from gaussfold.types import Sites
+    >>> recipe = SiteRecipe(VI(), Exact(), Poisson())
+    >>> nothing = Sites(precision=np.zeros((2, 1, 1)), shift=np.zeros((2, 1)))
+    >>> now = Gaussians(mean=np.array([[0.0], [1.0]]), cov=np.full((2, 1, 1), 0.5))
+    >>> found = update_sites(recipe, np.array([[2.0], [np.nan]]), now, nothing, damping=0.5)
+    >>> found.sites.precision.ravel(), found.sites.shift.ravel()  # exp(.25)/2, (2 - exp(.25))/2
+    (array([0.64201271, 0.        ]), array([0.35798729, 0.        ]))
     """
     seen = ~missing_rows(Y)
     if seen.all():

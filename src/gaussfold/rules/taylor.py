@@ -22,6 +22,15 @@ class Taylor(StreamRule):
 
     J = h'(y - h)/R, H = -h'²/R with h = E[y|f], R = Var[y|f] at f = m. For an exponential family J = l'(m), and H is
     minus the Fisher information: the online natural gradient (rvga Th. 3).
+
+    Examples
+    --------
+    >>> import gaussfold as gf
+    >>> from gaussfold.types import Moments
+    >>> heads, latent = 1.0, Moments(mean=1.0, variance=0.5)
+    >>> site = gf.rules.Taylor().site(gf.likelihoods.Bernoulli("probit"), heads, latent)
+    >>> print(f"{site.gradient:.4f} {site.curvature:.4f}")  # φ/Φ and -φ²/(Φ (1 - Φ)) at 1
+    0.2876 -0.4386
     """
 
     name: ClassVar[str] = "taylor"

@@ -25,6 +25,18 @@ class VI(StreamRule):
     derivatives
         How many derivatives of log p the averages are made of: 2; 1 (H from gradients) or 0 (both from log p alone),
         which are the same by integration by parts, rvga (16)-(19), and run in Python.
+
+    Examples
+    --------
+    >>> import gaussfold as gf
+    >>> from gaussfold.types import Moments
+    >>> count, latent = 3.0, Moments(mean=1.0, variance=0.5)
+    >>> site = gf.rules.VI().site(gf.likelihoods.Poisson(), count, latent)
+    >>> print(f"{site.gradient:.4f} {site.curvature:.4f}")  # 3 - e^1.25, -e^1.25
+    -0.4903 -3.4903
+    >>> site = gf.rules.VI(derivatives=0).site(gf.likelihoods.Poisson(), count, latent)  # from log p alone
+    >>> print(f"{site.gradient:.4f} {site.curvature:.4f}")
+    -0.4903 -3.4903
     """
 
     derivatives: int = field(default=2, repr=False, kw_only=True)

@@ -49,7 +49,17 @@ def resolve_curvature(curvature: str | Curvature) -> Curvature:
 
 
 def check_pair(rule: SiteRule, curvature: Curvature) -> None:
-    """Refuse a rule and a curvature that the paper does not define together, and say which ones it does."""
+    """Refuse a rule and a curvature that the paper does not define together, and say which ones it does.
+
+    Examples
+    --------
+    >>> from gaussfold.rules import EP, VI
+    >>> check_pair(VI(), GaussNewton())
+    >>> check_pair(EP(), GaussNewton())
+    Traceback (most recent call last):
+    ValueError: curvature='gauss-newton' is not defined for rule='ep'; it is for 'newton', 'taylor', 'vi',
+        'pl', 'pl2', and rule='ep' goes with 'exact', 'heuristic', 'quasi-newton', 'riemannian'
+    """
     if curvature.name not in rule.curvatures:
         fitting = [other.name for other in RULES.members if curvature.name in other.curvatures]
         msg = (

@@ -36,6 +36,12 @@ class Curvature(ABC):
         Whether it looks at every site's own past, which sites that are tied to one factor do not have.
     bends_with_step : bool
         Whether the site depends on the step ρ beyond (9)'s mixture of old and new.
+
+    Examples
+    --------
+    >>> import gaussfold as gf
+    >>> [gf.rules.resolve_curvature(name).is_exact for name in gf.rules.Newton().curvatures]
+    [True, False, False, False, False]
     """
 
     name: ClassVar[str]

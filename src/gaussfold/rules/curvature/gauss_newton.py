@@ -20,6 +20,20 @@ class GaussNewton(Curvature):
 
     The gradient stays exact, and :func:`within_reach` unless the likelihood is log-concave. Taylor and pl are
     Gauss-Newton methods by themselves: nothing else changes for them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gaussfold as gf
+    >>> from gaussfold.types import Sites
+    >>> model = gf.likelihoods.HeteroscedasticGaussian()
+    >>> recipe = gf.rules.SiteRecipe(gf.rules.Newton(), gf.rules.GaussNewton(), model)
+    >>> now = gf.rules.Gaussians(mean=np.zeros((1, 2)), cov=np.eye(2)[None])
+    >>> sites = Sites(precision=np.eye(2)[None], shift=np.zeros((1, 2)))
+    >>> found = gf.rules.update_sites(recipe, np.array([[0.3]]), now, sites)
+    >>> found.sites.precision[0].round(3), found.non_positive
+    (array([[2.081, 0.45 ],
+           [0.45 , 0.097]]), 0)
     """
 
     name: ClassVar[str] = "gauss-newton"

@@ -22,6 +22,20 @@ class Heuristic(Curvature):
     ----------
     floor
         What replaces a negative precision; the paper's 0.01.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gaussfold as gf
+    >>> from gaussfold.types import Sites
+    >>> model = gf.likelihoods.HeteroscedasticGaussian()
+    >>> recipe = gf.rules.SiteRecipe(gf.rules.Newton(), gf.rules.Heuristic(), model)
+    >>> now = gf.rules.Gaussians(mean=np.zeros((1, 2)), cov=np.eye(2)[None])
+    >>> sites = Sites(precision=np.eye(2)[None], shift=np.zeros((1, 2)))
+    >>> found = gf.rules.update_sites(recipe, np.array([[0.3]]), now, sites)
+    >>> found.sites.precision[0].round(3), found.non_positive
+    (array([[2.081, 0.   ],
+           [0.   , 0.065]]), 0)
     """
 
     floor: float = 0.01

@@ -34,6 +34,19 @@ class QuasiNewton(Curvature):
         ``Λ = ((-B)⁻¹ - αC)⁻¹``: positive only while ``-αB < C⁻¹``, which nothing ensures. "programs" flips that sign:
         always positive, but it no longer matches the tilted mean. "safe" (the default) has that precision, and the
         gradient that does match the mean: ``J = (I + αΛC)∇L``, the same identity that makes (53) match it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gaussfold as gf
+    >>> from gaussfold.types import Sites
+    >>> model = gf.likelihoods.HeteroscedasticGaussian()
+    >>> recipe = gf.rules.SiteRecipe(gf.rules.Newton(), gf.rules.QuasiNewton(), model)
+    >>> now = gf.rules.Gaussians(mean=np.zeros((1, 2)), cov=np.eye(2)[None])
+    >>> sites = Sites(precision=np.eye(2)[None], shift=np.zeros((1, 2)))
+    >>> found = gf.rules.update_sites(recipe, np.array([[0.3]]), now, sites)
+    >>> np.linalg.eigvalsh(found.sites.precision[0]) > 0, found.memory.root.shape
+    (array([ True,  True]), (1, 2, 2))
     """
 
     damping: float | None = 0.5

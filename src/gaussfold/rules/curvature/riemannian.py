@@ -17,6 +17,20 @@ class Riemannian(Curvature):
 
     Needs site precisions that are positive definite to start from, because the next one is
     ``(Λ + (I - ρGΛ⁻¹) Λ (I - ρΛ⁻¹G))/2``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import gaussfold as gf
+    >>> from gaussfold.types import Sites
+    >>> model = gf.likelihoods.HeteroscedasticGaussian()
+    >>> recipe = gf.rules.SiteRecipe(gf.rules.Newton(), gf.rules.Riemannian(), model)
+    >>> now = gf.rules.Gaussians(mean=np.zeros((1, 2)), cov=np.eye(2)[None])
+    >>> sites = Sites(precision=np.eye(2)[None], shift=np.zeros((1, 2)))
+    >>> found = gf.rules.update_sites(recipe, np.array([[0.3]]), now, sites, damping=0.5)
+    >>> found.sites.precision[0].round(3), found.non_positive
+    (array([[1.788, 0.467],
+           [0.467, 0.743]]), 0)
     """
 
     name: ClassVar[str] = "riemannian"
