@@ -76,7 +76,7 @@ def measured(rows: int) -> Costs:
         model.reading = planned.reading
         seconds, n, merging, merged, touched = 0.0, 0, 0.0, 0, []
         for shards in rounds_of(planned.units, scheme):
-            base, known = Base.of(model), model.belief.touched().size
+            base, known = Base(model), model.belief.touched().size
             unpack, opened = timed(lambda base=base: open_base(lambda: base.raw, base.key))
             total = None
             for shard in shards:

@@ -13,9 +13,13 @@ import pytest
 
 import gaussfold as gf
 from gaussfold.cli.commands import train_many
-from gaussfold.distributed import ShardError
+from gaussfold.data.reading import Roles
+from gaussfold.data.units import units_of
+from gaussfold.distributed import ShardError, StoppedError, processes
 from gaussfold.distributed.fitting import engine_of
+from gaussfold.distributed.plan import rounds_of
 from gaussfold.distributed.processes import Processes
+from gaussfold.distributed.work import Base, Task, learn_shard
 from tests.cli.helpers import ENVIRONMENT, clicks, last_json
 from tests.cli.helpers import run as run_here
 from tests.distributed.helpers import SMALL, Here, bits_of, learn, model
@@ -41,9 +45,11 @@ def sha(path):
     return hashlib.sha256(Path(path).read_bytes()).hexdigest()
 
 
-def test_processes_dask_and_kills_give_the_same_bits(data):
+@pytest.mark.parametrize("own", [False, True])
+def test_processes_and_kills_give_the_same_bits(data, own, monkeypatch):
+    monkeypatch.setattr(processes, "THREADED", frozenset())  # what other tests have imported
     expected = bits_of(learn(data, Here(0), model("auto"))[0])
-    with Processes(2) as engine:
+    with Processes(2, own=own) as engine:
         assert bits_of(learn(data, engine, model("auto"))[0]) == expected
 
         class Shot:
@@ -51,7 +57,7 @@ def test_processes_dask_and_kills_give_the_same_bits(data):
 
             def run(self, base, tasks, stop):
                 for k, learned in enumerate(engine.run(base, tasks, stop)):
-                    if k == 0 and tasks[0].shard.round in (4, 7):
+                    if k == 0 and tasks[0].shard.round in (5, 7):
                         os.kill(engine.pids[0], signal.SIGKILL)
                     yield learned
 
@@ -178,17 +184,46 @@ def test_a_shard_that_kills_its_worker_ends_the_run_with_its_name(data, tmp_path
             self._engine = engine
 
         def run(self, base, tasks, stop):
-            if tasks[0].shard.round == 2:
+            if tasks[0].shard.round == 5:
                 tasks = [_Fatal.of(task) if k == 0 else task for k, task in enumerate(tasks)]
             return self._engine.run(base, tasks, stop)
 
     place = {}
     learned = model()
-    with Processes(1) as engine, pytest.raises(ShardError, match=r"clicks\.vw \[bytes .* failed 5 times"):
+    with Processes(2) as engine, pytest.raises(ShardError, match=r"clicks\.vw \[bytes .* failed 5 times"):
         learn(data, Deadly(engine), learned, place)
-    assert place["rounds"] == 2
+    assert place["rounds"] == 5
     both, _ = learn(data, Here(0), learned, place)
     assert bits_of(both) == bits_of(learn(data, Here(1))[0])
+
+
+def test_the_driver_learns_alone_and_tries_again(data, monkeypatch):
+    """One worker is the driver itself; what fails there is tried again like anywhere, and it can be stopped."""
+    expected = bits_of(learn(data, Here(0), model("auto"))[0])
+    failures = iter([True] * 4)
+
+    def failing(opened, task, stop):
+        if task.shard.round == 3 and next(failures, False):
+            raise MemoryError
+        return learn_shard(opened, task, stop)
+
+    monkeypatch.setattr(processes, "learn_shard", failing)
+    with Processes(1) as engine:
+        assert bits_of(learn(data, engine, model("auto"))[0]) == expected
+        assert engine.pids == []
+        failures = iter([True] * 5)
+        with pytest.raises(ShardError, match=r"clicks\.vw \[bytes .* failed 5 times \(MemoryError\)"):
+            learn(data, engine, model("auto"))
+        asked = []
+        with pytest.raises(StoppedError):
+            list(engine.run(Base(model()), [_task(data)], lambda: bool(asked.append(1)) or True))
+    assert len(asked) == 1
+
+
+def _task(data):
+    reading = model().reading
+    units = units_of(data, reading, Roles(), 100)
+    return Task(rounds_of(units.units, SMALL)[0][0], units.reading, 16.0, 0)
 
 
 class _Fatal:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from gaussfold.distributed.arrays import fold
     from gaussfold.distributed.fitting import fit
     from gaussfold.distributed.plan import Scheme, Shard, rounds_of
-    from gaussfold.distributed.rounds import Engine, Outcome, ShardError, StoppedError, learn_rounds
+    from gaussfold.distributed.rounds import Engine, Outcome, ShardError, learn_rounds
+    from gaussfold.distributed.work import StoppedError
 
 _HOMES = {
     "Engine": "rounds",
@@ -32,7 +33,7 @@ _HOMES = {
     "Scheme": "plan",
     "Shard": "plan",
     "ShardError": "rounds",
-    "StoppedError": "rounds",
+    "StoppedError": "work",
     "fit": "fitting",
     "fold": "arrays",
     "learn_rounds": "rounds",

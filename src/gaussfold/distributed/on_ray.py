@@ -7,8 +7,8 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
-from gaussfold.distributed.rounds import ShardError, StoppedError
-from gaussfold.distributed.work import Base, Learned, Task, learn_bytes
+from gaussfold.distributed.rounds import ShardError
+from gaussfold.distributed.work import Base, Learned, StoppedError, Task, learn_bytes
 
 ATTEMPTS = 5
 """So often a shard may fail before the run ends."""

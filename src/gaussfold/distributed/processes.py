@@ -1,9 +1,16 @@
-"""Shards on processes of this machine, with nothing installed. A process that dies costs the shards it had."""
+"""Shards on processes of this machine, with nothing installed. A process that dies costs the shards it had.
+
+A round of one shard is learned by the driver itself, and so are all if there is one worker: a process more would only
+have to be started, and told what the driver knows. So the driver has met all that is needed when it first wants
+processes, and where that can be done safely they are copies of it (``fork``), which are there at once; otherwise they
+begin anew (``spawn``), as do those that take the place of processes that have died.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 import tempfile
 import threading
 import time
@@ -11,15 +18,17 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import connection, parent_process
-from multiprocessing.context import SpawnContext, SpawnProcess
+from multiprocessing import connection, get_all_start_methods, parent_process
+from multiprocessing.context import ForkContext, ForkProcess, SpawnContext, SpawnProcess
 from pathlib import Path
 from types import TracebackType
 from typing import Self, final
 
+from threadpoolctl import threadpool_limits
+
 from gaussfold.checks import whole
-from gaussfold.distributed.rounds import ShardError, StoppedError
-from gaussfold.distributed.work import Base, Learned, Task, learn_shard, open_base
+from gaussfold.distributed.rounds import ShardError
+from gaussfold.distributed.work import Base, Learned, Opened, StoppedError, Task, learn_shard, open_base
 
 ATTEMPTS = 5
 """So often a shard may fail before the run ends."""
@@ -30,16 +39,21 @@ PATIENCE = 0.2
 GRACE = 5.0
 """Seconds in which processes end by themselves when the work is done."""
 LOST = BrokenProcessPool("its process has ended")
+THREADED = frozenset({"pyarrow", "jax", "ray", "torch", "distributed", "pyspark"})
+"""Modules with threads of their own, which a copy of the process would be without: no copy is made beside them."""
 
 
 @final
 class Processes:
-    """So many processes. Use as a context manager: they are ended with it, and end on their own if we do."""
+    """So many processes. Use as a context manager: they are ended with it, and end on their own if we do.
 
-    def __init__(self, workers: int) -> None:
-        self._workers = whole("workers", workers)
+    ``own``: whether the driver is ours alone, a program and no library in somebody else's; then it may be copied.
+    """
+
+    def __init__(self, workers: int, *, own: bool = False) -> None:
+        self._workers, self._own = whole("workers", workers), own
         self._pool: ProcessPoolExecutor | None = None
-        self._started: list[_Process] = []
+        self._started: list[_Spawned | _Forked] = []
         self._folder = tempfile.TemporaryDirectory(prefix="gaussfold-")
 
     def __enter__(self) -> Self:
@@ -58,36 +72,41 @@ class Processes:
 
     def run(self, base: Base, tasks: Sequence[Task], stop: Callable[[], bool]) -> Iterator[Learned]:
         """What came of every task, as it comes."""
-        path = Path(self._folder.name) / base.key  # written once, read by each process: not sent with every task
-        path.write_bytes(base.raw)
+        here = self._workers == 1 or len(tasks) == 1
         left = {task.shard.index: task for task in tasks}
         failed: Counter[int] = Counter()
         while left:
-            alone = max(failed[index] for index in left) >= ALONE
-            now = [max(left.values(), key=lambda task: failed[task.shard.index])] if alone else list(left.values())
-            for task, result in self._some(path, base.key, now, stop):
+            now = _next(list(left.values()), failed)
+            for task, result in _here(base, now, stop) if here else self._some(base, now, stop):
                 if isinstance(result, Learned):
                     del left[task.shard.index]
                     yield result
                     continue
                 failed[task.shard.index] += 1
-                if failed[task.shard.index] >= ATTEMPTS:
-                    why = f"{type(result).__name__}: {result}" if str(result) else type(result).__name__
-                    msg = f"{task.shard}: its worker failed {ATTEMPTS} times ({why}); is there enough memory?"
-                    raise ShardError(msg) from result
-        path.unlink()
+                _check(task, failed[task.shard.index], result)
+        if not here:
+            self._written(base).unlink(missing_ok=True)
+
+    def _written(self, base: Base) -> Path:
+        """The base in a file: written once, read by each process, not sent with every task."""
+        path = Path(self._folder.name) / base.key
+        if not path.exists():
+            path.write_bytes(base.raw)
+        return path
 
     def _some(
-        self, path: Path, key: str, tasks: Sequence[Task], stop: Callable[[], bool]
+        self, base: Base, tasks: Sequence[Task], stop: Callable[[], bool]
     ) -> Iterator[tuple[Task, Learned | Exception]]:
         """Run tasks once; what came of each, or what went wrong. A dead process takes all that are left with it."""
         if self._pool is None:
-            self._pool, self._started = ProcessPoolExecutor(self._workers, _Context(), _prepare), []
+            context = _Forking() if self._own and _can_fork() else _Spawning()
+            self._pool, self._started = ProcessPoolExecutor(self._workers, context, _prepare), []
+        path = str(self._written(base))
         futures: dict[Future[Learned], Task] = {}
         known = len(_all_started)
         try:
             for task in tasks:
-                futures[self._pool.submit(_learn, str(path), key, task)] = task
+                futures[self._pool.submit(_learn, path, base.key, task)] = task
         except BrokenProcessPool as error:
             self._end_pool()
             yield from ((task, error) for task in tasks)
@@ -132,7 +151,36 @@ def _plain(error: BaseException) -> Exception:
     raise error
 
 
-class _Process(SpawnProcess):
+def _next(left: Sequence[Task], failed: Counter[int]) -> Sequence[Task]:
+    """All that are left, or the one that has failed most."""
+    alone = max(failed[task.shard.index] for task in left) >= ALONE
+    return [max(left, key=lambda task: failed[task.shard.index])] if alone else left
+
+
+def _check(task: Task, times: int, error: Exception) -> None:
+    """Give a shard up that has failed so many times."""
+    if times >= ATTEMPTS:
+        why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        msg = f"{task.shard}: its worker failed {times} times ({why}); is there enough memory?"
+        raise ShardError(msg) from error
+
+
+def _here(base: Base, tasks: Sequence[Task], stop: Callable[[], bool]) -> Iterator[tuple[Task, Learned | Exception]]:
+    """Run tasks in this process; what came of each, or what went wrong."""
+    opened = Opened(base.model)
+    for task in tasks:
+        try:
+            with threadpool_limits(1):  # as everywhere: with more threads matrices are multiplied in another order
+                learned = learn_shard(opened, task, stop)
+        except StoppedError:
+            raise
+        except Exception as error:
+            yield task, error
+        else:
+            yield task, learned
+
+
+class _Spawned(SpawnProcess):
     """One of ours: written down when it starts."""
 
     def start(self) -> None:
@@ -140,23 +188,41 @@ class _Process(SpawnProcess):
         _all_started.append(self)
 
 
-class _Context(SpawnContext):
-    Process = _Process
+class _Forked(ForkProcess):
+    """As well."""
+
+    def start(self) -> None:
+        super().start()
+        _all_started.append(self)
 
 
-_all_started: list[_Process] = []
+class _Spawning(SpawnContext):
+    Process = _Spawned
 
 
-def _has_ended(processes: Sequence[_Process]) -> bool:
+class _Forking(ForkContext):
+    Process = _Forked
+
+
+_all_started: list[_Spawned | _Forked] = []
+
+
+def _can_fork() -> bool:
+    """Whether a copy of this process can live: of all threads it has but the one that made it."""
+    known = sys.platform == "linux" and "fork" in get_all_start_methods()
+    return known and threading.active_count() == 1 and THREADED.isdisjoint(sys.modules)
+
+
+def _has_ended(processes: Sequence[_Spawned | _Forked]) -> bool:
     return bool(processes) and bool(connection.wait([process.sentinel for process in processes], 0))
 
 
 def _prepare() -> None:
     """In a new process: one thread for matrices, no interrupt by a key, an end with the driver."""
-    from threadpoolctl import threadpool_limits
-
     threadpool_limits(1)
+    signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_driver, daemon=True, name="gaussfold-driver").start()
 
 

@@ -13,15 +13,11 @@ from gaussfold.beliefs.diagonal.stack_delta import StackDelta
 from gaussfold.data.messages import BrokenInputError, DataError
 from gaussfold.distributed.learning import Learner
 from gaussfold.distributed.plan import Scheme, Shard
-from gaussfold.distributed.work import Base, Learned, Task
+from gaussfold.distributed.work import Base, Learned, Task, never
 
 
 class ShardError(RuntimeError):
     """A shard that no worker could learn; the units are named."""
-
-
-class StoppedError(RuntimeError):
-    """Somebody asked to stop; the belief is that of the last round."""
 
 
 @runtime_checkable
@@ -57,7 +53,7 @@ def learn_rounds(
     *,
     place: dict[str, int] | None = None,
     skip_bad: int = 0,
-    stop: Callable[[], bool] = lambda: False,
+    stop: Callable[[], bool] = never,
 ) -> Iterator[Outcome]:
     """Learn round after round into ``model``, and say so after each, when the model is whole and can be saved.
 
@@ -68,12 +64,12 @@ def learn_rounds(
     for number in range(place.get("rounds", 0), len(rounds)):
         least = scheme.least * place.get("size", SIZE) / SIZE
         left = max(skip_bad - place.get("bad", 0), 0)
-        base = Base.of(model)
+        base = Base(model)
         found = _Sum(Outcome(number, len(rounds), len(rounds[number])))
         for learned in engine.run(base, [Task(shard, model.reading, least, left) for shard in rounds[number]], stop):
             found.add(learned)
         found.check(rounds[number], left, skip_bad)
-        found.outcome.bytes_moved += len(base.raw) * len(rounds[number])
+        found.outcome.bytes_moved += base.sent * len(rounds[number])
         found.put_into(model)
         place.update({"rounds": number + 1, "bad": place.get("bad", 0) + found.outcome.n_bad})
         place.setdefault("size", found.size())

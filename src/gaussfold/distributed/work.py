@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Self
+from functools import cached_property
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -29,18 +29,35 @@ SHOWN = 5
 """Bad records of a shard that are told one by one."""
 
 
-@dataclass(frozen=True)
+class StoppedError(RuntimeError):
+    """Somebody asked to stop; the belief is that of the last round."""
+
+
+def never() -> bool:
+    """Nobody asks to stop."""
+    return False
+
+
 class Base:
-    """The belief that a round begins with, as bytes that travel, and their digest."""
+    """The model that a round begins with; as bytes that travel, and their digest, if anybody asks for them."""
 
-    raw: bytes
-    key: str
+    def __init__(self, model: Learner) -> None:
+        self.model = model
 
-    @classmethod
-    def of(cls, model: Learner) -> Self:
-        """Take a model apart."""
-        raw = pickle.dumps((type(model), model.store_header(), model.state()), protocol=5)
-        return cls(raw, hashlib.sha256(raw).hexdigest()[:16])
+    @cached_property
+    def raw(self) -> bytes:
+        """The model, taken apart."""
+        return pickle.dumps((type(self.model), self.model.store_header(), self.model.state()), protocol=5)
+
+    @cached_property
+    def key(self) -> str:
+        """What it is known by."""
+        return hashlib.sha256(self.raw).hexdigest()[:16]
+
+    @property
+    def sent(self) -> int:
+        """Bytes of it that have travelled to whoever learns a shard."""
+        return len(self.raw) if "raw" in vars(self) else 0
 
 
 @dataclass(frozen=True)
@@ -114,8 +131,11 @@ def open_base(read: Callable[[], bytes], key: str) -> Opened:
         return _kept[key]
 
 
-def learn_shard(base: Opened, task: Task) -> Learned:
-    """Read and learn one shard. Data that cannot be learned are told, not raised: another worker would fail as well."""
+def learn_shard(base: Opened, task: Task, stop: Callable[[], bool] = never) -> Learned:
+    """Read and learn one shard. Data that cannot be learned are told, not raised: another worker would fail as well.
+
+    ``stop`` is asked after every chunk; `StoppedError` then.
+    """
     began = time.thread_time()
     if task.version != own_version():
         msg = f"worker {platform.node()}: it has {own_version()}, the driver {task.version}; install the same on both"
@@ -124,7 +144,7 @@ def learn_shard(base: Opened, task: Task) -> Learned:
     while True:
         try:
             with base.apart(task.shard.count, task.least) as apart:
-                attempt = _Attempt(base.learner, apart, task, left_out)
+                attempt = _Attempt(base.learner, apart, task, left_out, stop)
                 learned = attempt.learn()
             break
         except BrokenInputError as error:  # what came before the damage may be wrong as well: begin anew without
@@ -146,8 +166,10 @@ def learn_bytes(raw: bytes, key: str, task: bytes) -> Learned:
 class _Attempt:
     """One pass over a shard's units, those left out that are damaged."""
 
-    def __init__(self, learner: Learner, apart: LearnerApart, task: Task, left_out: list[Unit]) -> None:
-        self._keep_names = learner.names is not None
+    def __init__(
+        self, learner: Learner, apart: LearnerApart, task: Task, left_out: list[Unit], stop: Callable[[], bool]
+    ) -> None:
+        self._keep_names, self._stop = learner.names is not None, stop
         self._apart, self._task, self._left_out = apart, task, left_out
         self._out = Learned(task.shard.index)
         self.unit = task.shard.units[0]
@@ -165,6 +187,8 @@ class _Attempt:
             for chunk in read_unit(unit, intake):
                 out.bad += [str(record) for record in chunk.bad[: max(0, SHOWN - len(out.bad))]]
                 self._chunk(chunk)
+                if self._stop():
+                    raise StoppedError
         out.n_bad += intake.n_bad
         out.gained = self._apart.gained(last=task.shard.index == task.shard.count - 1)
         return out

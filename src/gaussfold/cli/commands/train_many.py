@@ -154,7 +154,7 @@ def _engine(run: Run) -> Iterator[Engine]:
     if run.scheduler is None:
         from gaussfold.distributed.processes import Processes
 
-        with Processes(run.workers or 1) as engine:
+        with Processes(run.workers or 1, own=True) as engine:
             yield engine
         return
     from gaussfold.distributed.on_dask import OnDask, connect
