@@ -23,7 +23,6 @@ from matplotlib.figure import Figure
 
 import gaussfold as gf
 from benchmarks.report import Report
-from gaussfold.estimators.priors import lowrank_block
 
 NOISE = 0.5
 BOUND = 1.6448536269514722
@@ -109,7 +108,7 @@ def belief(method: str, setting: Setting) -> gf.DenseGaussian | gf.DiagonalGauss
         return gf.DenseGaussian.isotropic(setting.d, setting.prior)
     if method == "diagonal":
         return gf.DiagonalGaussian.isotropic(setting.d, setting.prior)
-    block = {OURS: lowrank_block(setting.p, None), "em": 1}.get(method, min(32, setting.p))
+    block = {OURS: None, "em": 1}.get(method, min(32, setting.p))
     return gf.LowRankGaussian.isotropic(setting.d, setting.p, setting.prior, projection=method, block_size=block)
 
 

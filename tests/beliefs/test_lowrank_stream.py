@@ -76,7 +76,7 @@ def test_linear_regression_against_the_textbook(projection, block):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_matrix])
-@pytest.mark.parametrize("block", [1, 7])
+@pytest.mark.parametrize("block", [1, 7, None])
 def test_chunks_do_not_matter(block, kind):
     X, y = rows("logit", n=60)
     X[np.abs(X) < 0.4] = 0.0
@@ -102,7 +102,7 @@ def test_chunks_do_not_matter(block, kind):
         assert one.pending == results[0][0].pending
 
 
-@pytest.mark.parametrize("block", [1, 5])
+@pytest.mark.parametrize("block", [1, 5, None])
 def test_a_failing_chunk_leaves_the_belief_as_it_was(block, monkeypatch):
     for limit in (1 << 26, 0):  # in memory, and on disk
         monkeypatch.setattr("gaussfold.beliefs.lowrank.snapshot.SNAPSHOT_BYTES", limit)
@@ -182,6 +182,51 @@ def test_block_size_of_a_fold():
     assert (one.options.block_size, one.pending) == (4, 2)
     with pytest.raises(ValueError, match="2 rows wait"):
         gf.fold(one, LIKELIHOODS["gaussian"], X, y, block_size=5)
+
+
+def test_blocks_that_suit_are_small_among_the_first_rows():
+    """As if one had asked for 4 during the first 2d rows and for twice the factors, at least 8, from then on."""
+    X, y = rows("gaussian", n=70)
+    one, two = (gf.LowRankGaussian.isotropic(14, 3, 2.0, block_size=size) for size in (None, 4))
+    gf.fold(one, LIKELIHOODS["gaussian"], X, y)
+    gf.fold(two, LIKELIHOODS["gaussian"], X[:28], y[:28])
+    gf.fold(two, LIKELIHOODS["gaussian"], X[28:], y[28:], block_size=8)
+    assert one.pending == two.pending == 2
+    np.testing.assert_allclose(one.mean, two.mean, rtol=1e-9)
+    np.testing.assert_allclose(one.variance(), two.variance(), rtol=1e-9)
+
+
+def test_blocks_that_suit_go_on_from_a_file():
+    X, y = rows("logit", n=50)
+    one = gf.LowRankGaussian.isotropic(14, 3, 2.0, block_size=None)
+    gf.fold(one, LIKELIHOODS["logit"], X[:27], y[:27])
+    state = one.state()
+    two = gf.LowRankGaussian.from_state(state)
+    for each in (one, two):
+        gf.fold(each, LIKELIHOODS["logit"], X[27:], y[27:])
+    for name, array in one.state().items():
+        np.testing.assert_array_equal(array, two.state()[name], strict=True)
+    with pytest.raises(ValueError, match="taken: a belief with block_size=None"):
+        gf.LowRankGaussian.from_state({name: array for name, array in state.items() if name != "taken"})
+    with pytest.raises(ValueError, match="block_size=0"):
+        gf.fold(two, LIKELIHOODS["logit"], X, y, block_size=0)
+    with pytest.raises(ValueError, match="block_size=None: forgetting"):
+        gf.fold(two, LIKELIHOODS["logit"], X, y, dynamics=RandomWalk(0.2))
+
+
+def test_rows_at_a_time_no_longer_cost_quality():
+    """Linear, prior 100, condition 10⁴, p = 20 of 50: blocks of 32 from the start were three times as far off."""
+    rng = np.random.default_rng(77)
+    X = (rng.standard_normal((1000, 50)) * np.logspace(0.0, -2.0, 50)) @ np.linalg.qr(rng.standard_normal((50, 50)))[0]
+    y = X @ rng.standard_normal(50) + 0.1 * rng.standard_normal(1000)
+    exact = gf.DenseGaussian.isotropic(50, 100.0)
+    gf.fold(exact, gf.likelihoods.Gaussian(0.1), X, y)
+    found = {}
+    for size in (1, None):
+        one = gf.LowRankGaussian.isotropic(50, 20, 100.0, block_size=size)
+        gf.fold(one, gf.likelihoods.Gaussian(0.1), X, y)
+        found[size] = one.kl(exact)
+    assert found[None] < 1.2 * found[1]
 
 
 def test_a_block_size_that_failed_is_forgotten():

@@ -118,6 +118,7 @@ SETTINGS = {
     "looks back": _estimator(C, "binary", second_look=8),
     "lowrank": _estimator(C, "binary", covariance="lowrank", rank=2, prior_std=10.0),
     "lowrank blocks": _estimator(C, "binary", covariance="lowrank", rank=2, block_size=5),
+    "lowrank blocks that grow": _estimator(C, "binary", covariance="lowrank", rank=2),
     "lowrank forgets": _estimator(C, "binary", covariance="lowrank", rank=2, forgetting=0.97),
     "diagonal": _estimator(C, "binary", covariance="diagonal", prior_std=2.0),
     "diagonal auto": _estimator(C, "binary", covariance="diagonal", prior_std="auto"),

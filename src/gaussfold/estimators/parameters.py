@@ -68,7 +68,8 @@ class StreamingParameters:
     block_size : int, default=None
         Rows per block inside `fold`. It changes the speed, not the result; except that a low-rank posterior is
         projected once per block, so there it is part of the method (default: twice
-        ``rank``, from 8 to 32, or ``rank`` if that is more, up to 128).
+        ``rank``, from 8 to 32, or ``rank`` if that is more, up to 128; and 4 for the first 2d rows of up to 512
+        weights).
     second_look : int, default=0
         Keep so many rows after they were learned and visit each once more before it is let go: closer to the batch
         optimum (about four times with twice as many rows as weights), for twice the work. Not with forgetting,

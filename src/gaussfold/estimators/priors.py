@@ -42,8 +42,6 @@ RULES = {"full": "vi", "lowrank": "vi", "diagonal": "newton"}
 """What ``rule=None`` means."""
 FACTORS = 10
 """Factors of a low-rank belief, unless it has fewer parameters or is told otherwise."""
-LARGEST_BLOCK = 128
-"""Rows per projection of a low-rank belief at most, unless it is told otherwise."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +63,7 @@ class Prior:
     rank: int = FACTORS
     """Factors of a low-rank belief."""
     block_size: int | None = None
-    """Rows per projection of a low-rank belief."""
+    """Rows per projection of a low-rank belief; None: as many as suit."""
     projection: str = CALIBRATED
     """Of a low-rank belief."""
     stacked: bool = False
@@ -88,10 +86,9 @@ class Prior:
         if self.covariance == "full":
             return DenseGaussian.independent(self._means(), self._stds(self.std))
         if self.covariance == "lowrank":
-            block = lowrank_block(self.rank, self.block_size)
             stds = self._stds(self.std)
             return LowRankGaussian.independent(
-                self._means(), stds, self.rank, block_size=block, projection=self.projection
+                self._means(), stds, self.rank, block_size=self.block_size, projection=self.projection
             )
         if isinstance(self.std, str) and self.stacked:
             return DiagonalStack([self._diagonal(std) for std in LANE_STDS], self._diagonal(MOVING_STD))
@@ -134,11 +131,6 @@ class Prior:
 def factors(rank: int | None, dim: int) -> int:
     """Number of factors: as asked, or `FACTORS` but not more than there are parameters."""
     return min(FACTORS, dim) if rank is None else whole("rank", rank)
-
-
-def lowrank_block(rank: int, block_size: int | None) -> int:
-    """Rows per projection: as asked, or so many that a row costs least: twice the factors, within bounds."""
-    return max(8, min(2 * rank, 32), min(rank, LARGEST_BLOCK)) if block_size is None else block_size
 
 
 def restore_belief(state: dict[str, np.ndarray]) -> AnyBelief:

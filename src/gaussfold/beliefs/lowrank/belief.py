@@ -52,7 +52,8 @@ class LowRankGaussian:
         "exact": condition, then project. "projected": the mean moves with the projected precision, lrvga (24),
         which diverges with flat priors; for reproduction only, block_size=1.
     block_size
-        Rows per projection.
+        Rows per projection. None: as many as suit the rank (from 8 to 128), and 4 for the first 2d rows of up to 512
+        parameters.
     dtype
         numpy.float64 or numpy.float32.
 
@@ -74,7 +75,7 @@ class LowRankGaussian:
         projection: str = options.CALIBRATED,
         inner_loops: int = 1,
         gain: str = "exact",
-        block_size: int = 1,
+        block_size: int | None = 1,
         dtype: DTypeLike = np.float64,
     ) -> None:
         checked = options.check(projection, inner_loops, gain, block_size)
@@ -316,7 +317,7 @@ class LowRankGaussian:
             raise ValueError(msg)
         size, drift = self._block_size(block_size), moving(dynamics)
         if drift is not None and size != 1:
-            msg = f"block_size={size}: forgetting and drift move the diagonal at every row; 1 is needed"
+            msg = f"block_size={size or None}: forgetting and drift move the diagonal at every row; 1 is needed"
             raise ValueError(msg)
         if not whole:
             return learn_before_failure(
@@ -338,12 +339,11 @@ class LowRankGaussian:
 
     def _block_size(self, asked: int | None) -> int:
         """Rows per projection from now on: as asked, which must fit the options and the rows that wait."""
-        if asked is None or asked == self.options.block_size:
-            return self.options.block_size
-        if self.pending:
+        size = self.options.block_size if asked is None else options.check(*self.options[:3], asked).block_size
+        if self.pending and size != self.options.block_size:
             msg = (
-                f"block_size={asked!r}: {self.pending} rows wait in a block of {self.options.block_size}; "
+                f"block_size={asked!r}: {self.pending} rows wait in a block of {self._state.block}; "
                 "keep that size, or call flush() first"
             )
             raise ValueError(msg)
-        return options.check(*self.options[:3], asked).block_size
+        return size

@@ -18,6 +18,16 @@ KEEP_A_LEDGER = (CALIBRATED,)
 GAINS = ("exact", "projected")
 MOST_LOOPS = 10_000
 """More steps of a projection than anybody needs: 1 to 3 are sensible."""
+AUTO_BLOCK = 0
+"""How ``block_size=None`` is stored."""
+LARGEST_BLOCK = 128
+"""Rows per projection at most, unless told otherwise."""
+EARLY_BLOCK = 4
+"""The same while directions are still met for the first time ..."""
+EARLY_ROWS = 2
+"""... which takes so many rows for each parameter ..."""
+EARLY_DIM = 512
+"""... and is of no account from so many parameters on, where small blocks would cost time."""
 START_SHARE = 1e-8
 """What lrvga §5.1.2 calls ε."""
 
@@ -29,6 +39,23 @@ class Options(NamedTuple):
     inner_loops: int = 1
     gain: str = "exact"
     block_size: int = 1
+
+    @property
+    def automatic(self) -> bool:
+        """Whether blocks have the size that suits."""
+        return not self.block_size
+
+    def block(self, dim: int, rank: int, taken: int) -> int:
+        """Rows per projection after ``taken`` rows: as asked, or what suits.
+
+        That is so many that a row costs least, but few among the first rows: under a wide prior each of them is sure
+        of its own direction, many of these are dropped at once, and what is left of the mean is in their way.
+        """
+        if not self.automatic:
+            return self.block_size
+        if dim <= EARLY_DIM and taken < EARLY_ROWS * dim:
+            return EARLY_BLOCK
+        return max(8, min(2 * rank, 32), min(rank, LARGEST_BLOCK))
 
     @property
     def calibrated(self) -> bool:
@@ -47,7 +74,7 @@ class Choices(TypedDict, total=False):
     projection: str
     inner_loops: int
     gain: str
-    block_size: int
+    block_size: int | None
     dtype: DTypeLike
 
 
@@ -56,13 +83,13 @@ def generator(rng: np.random.Generator | None) -> np.random.Generator:
     return np.random.default_rng(0) if rng is None else rng
 
 
-def check(projection: str, inner_loops: int, gain: str, block_size: int) -> Options:
+def check(projection: str, inner_loops: int, gain: str, block_size: int | None) -> Options:
     """Check the options of a low-rank belief."""
     resolve_projection(projection)
     one_of("gain", gain, GAINS)
-    size = whole("block_size", block_size)
+    size = AUTO_BLOCK if block_size is None else whole("block_size", block_size)
     if gain == "projected" and size != 1:
-        msg = f"block_size={size}: gain='projected' is the paper's algorithm, which projects every row: 1"
+        msg = f"block_size={block_size}: gain='projected' is the paper's algorithm, which projects every row: 1"
         raise ValueError(msg)
     return Options(projection, whole("inner_loops", inner_loops, most=MOST_LOOPS), gain, size)
 
@@ -131,4 +158,4 @@ def decode(numbers_: Array) -> Options:
     names = tuple(PROJECTIONS)
     for number, known in ((projection, names), (gain, GAINS)):
         whole("options", number, 0, len(known) - 1)
-    return check(names[projection], loops, GAINS[gain], size)
+    return check(names[projection], loops, GAINS[gain], size or None)

@@ -68,13 +68,13 @@ def _may_fail_late(state: State, visits: Visits, learn: np.ndarray, moving: bool
     """Whether a row may fail after something was changed for good: then what is there is kept safe first."""
     if visits.size == 1 or not learn.any():
         return False
-    fits = state.pending + int(learn.sum()) <= state.options.block_size
+    fits = state.pending + int(learn.sum()) <= state.block
     return moving or not (fits and learn[-1] and log_concave(visits.program))
 
 
 def _segment_end(state: State, learn: np.ndarray, start: int) -> int:
     """Up to the row that fills the block: rows that are only predicted after it see it projected."""
-    room = state.options.block_size - state.pending
+    room = state.block - state.pending
     ahead = np.flatnonzero(learn[start : start + SEGMENT])
     if ahead.size >= room:
         return start + int(ahead[room - 1]) + 1
@@ -111,7 +111,7 @@ def _add(state: State, X: Matrix, sites: Array, view: View) -> None:
     if not informative.any():
         return
     weight = sites[informative]
-    if (weight < 0.0).any() or weight.size == state.options.block_size:
+    if (weight < 0.0).any() or weight.size == state.block:
         # the eigen-projection has no use for the residual: let its memory go
         residual = view.residual if state.options.projection == "em" else None
         seen = Seen(view.reach, view.inner, residual) if informative.all() else None

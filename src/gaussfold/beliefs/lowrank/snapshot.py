@@ -34,7 +34,7 @@ class _Snapshot:
 
     def __init__(self, state: State) -> None:
         self._rest = (state.mean.copy(), state.psi.copy(), state.gram.copy(), state.due.copy(), state.rows)
-        self._ledger = None if state.ledger is None else state.ledger.copy()
+        self._ledger, self._taken = None if state.ledger is None else state.ledger.copy(), state.taken
         self._W: Array | None = None
         self._file: IO[bytes] | None = None
         if state.W.nbytes <= SNAPSHOT_BYTES:
@@ -51,7 +51,7 @@ class _Snapshot:
     def restore(self, state: State) -> None:
         """Put everything back."""
         state.mean, state.psi, state.gram, state.due, state.rows = self._rest
-        state.ledger = self._ledger
+        state.ledger, state.taken = self._ledger, self._taken
         if self._W is not None:
             state.W = self._W
         elif self._file is not None:

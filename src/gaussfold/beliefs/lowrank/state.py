@@ -33,6 +33,8 @@ class State:
     """How true the error bars were: of a calibrated belief."""
     rows: Matrix | None = None
     """Rows that wait, times the root of their site precision."""
+    taken: int = 0
+    """Rows projected so far."""
     view: Precision | None = None
     """Λ ready to be applied, as long as nothing has changed it."""
 
@@ -53,9 +55,14 @@ class State:
         return 0 if self.rows is None else int(self.rows.shape[0])
 
     @property
+    def block(self) -> int:
+        """Rows per projection, at present."""
+        return self.options.block(self.psi.size, self.rank, self.taken)
+
+    @property
     def full(self) -> bool:
         """Whether as many rows wait as a block holds."""
-        return self.pending >= self.options.block_size
+        return self.pending >= self.block
 
     def precision(self) -> Precision:
         """Λ, waiting rows included, ready to be applied."""
@@ -67,7 +74,8 @@ class State:
         """The same numbers in memory of their own."""
         mean, W, psi, gram, due = (array.copy() for array in (self.mean, self.W, self.psi, self.gram, self.due))
         ledger = None if self.ledger is None else self.ledger.copy()
-        return State(self.options, mean, W, psi, gram, due, ledger, None if self.rows is None else self.rows.copy())
+        rows = None if self.rows is None else self.rows.copy()
+        return State(self.options, mean, W, psi, gram, due, ledger, rows, self.taken)
 
     def wait(self, X: Matrix, root: Array) -> None:
         """Append rows, scaled, to those that wait."""
@@ -89,6 +97,7 @@ class State:
     def project(self, X: Matrix, sites: Array, seen: Seen | None = None) -> None:
         """Project the precision with X'diag(sites)X added."""
         self.view = None
+        self.taken += X.shape[0]
         if self.ledger is not None:
             loops = self.options.inner_loops
             self.gram = calibrated.project(self.W, self.psi, self.gram, X, sites, loops, seen, self.ledger)

@@ -19,6 +19,7 @@ PARTS = (
     Part("due", (2,), "double", low=0.0),
     Part("options", (4,), "double", low=0.0, high=2.0**53),
     Part("rows", ("waiting", "d"), optional=True),
+    Part("taken", (1,), "whole", low=0, optional=True),
 )
 """What a model file holds of it."""
 LEDGER = (Part("base", ("d",), positive=True), Part("ledger", (6,), "double"))
@@ -36,6 +37,8 @@ def to_arrays(state: State) -> dict[str, np.ndarray]:
     arrays = {"mean": state.mean, "W": state.W, "psi": state.psi, "gram": state.gram, "due": state.due}
     if state.ledger is not None:
         arrays |= {"base": state.ledger.base, "ledger": state.ledger.numbers}
+    if state.options.automatic:
+        arrays["taken"] = np.array([state.taken])
     rows = state.rows
     if is_sparse(rows):
         arrays |= {"rows_data": rows.data, "rows_indices": rows.indices, "rows_indptr": rows.indptr}
@@ -52,13 +55,18 @@ def from_arrays(arrays: dict[str, np.ndarray]) -> State:
         check(arrays, SPARSE_ROWS, sizes)
     mean, W, psi, gram, due = (arrays[name].copy() for name in ("mean", "W", "psi", "gram", "due"))
     state = State(decode(arrays["options"]), mean, W, psi, gram, due, _ledger(arrays, sizes))
+    if "taken" in arrays:
+        state.taken = int(arrays["taken"][0])
+    elif state.options.automatic:
+        msg = "taken: a belief with block_size=None has it, to go on with the blocks that suit"
+        raise ValueError(msg)
     if "rows" in arrays:
         state.rows = arrays["rows"].copy()
     if "rows_data" in arrays:
         parts = tuple(arrays[f"rows_{part}"] for part in ("data", "indices", "indptr"))
         state.rows = sparse.csr_matrix(parts, shape=(parts[2].size - 1, state.psi.size))
-    if state.pending >= state.options.block_size:
-        refuse("options", f"{state.pending} rows wait", f"fewer than a block of {state.options.block_size} can")
+    if state.full:
+        refuse("options", f"{state.pending} rows wait", f"fewer than a block of {state.block} can")
     return state
 
 
