@@ -22,10 +22,8 @@ def _made(task: str, rows: int) -> tuple[Callable[[], GaussianProcess], str]:
         if rows <= 1000:
             return lambda: GaussianProcess(SquaredExponential(1.0, 1.0), "bernoulli"), "dense vi"
         return (
-            lambda: GaussianProcess(
-                SquaredExponential(1.0, 1.0), "bernoulli", structure="sparse", inducing=50, random_state=0
-            ),
-            "sparse vi, M = 50",
+            lambda: GaussianProcess(SquaredExponential(1.0, 1.0), "bernoulli", structure="sparse", random_state=0),
+            "sparse vi, M = 100, the default",
         )
     if task == "5-D":
         return (

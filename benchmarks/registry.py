@@ -79,6 +79,10 @@ BENCHMARKS = {
         "benchmarks.gp",
         "Gaussian-process classification, Markov to a million points, dense, sparse: ours, bayesnewton, GPyTorch",
     ),
+    "gp-regressor": (
+        "benchmarks.gp_regressor",
+        "GPRegressor beside scikit-learn's with the same kernel, defaults: time and log evidence",
+    ),
     "gp-table": (
         "benchmarks.gp_table",
         "what used to fail on ordinary data with default options, each tried again: issue 17's table",

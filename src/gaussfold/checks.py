@@ -262,6 +262,8 @@ def _entries(name: str, array: Array, good: np.ndarray, allowed: str) -> None:
 
 def _float(value: object) -> float:
     """As a float; NaN, which no check lets pass, for what is no single number. True and "1" are none either."""
+    if type(value) is float:
+        return value
     if isinstance(value, bool | np.bool_ | str) or not isinstance(value, SupportsFloat) or np.ndim(value):  # type: ignore[arg-type]
         return math.nan
     try:

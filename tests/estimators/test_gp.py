@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gaussfold as gf
 from gaussfold import GPClassifier, GPRegressor
-from gaussfold.gp import Matern32
+from gaussfold.gp import Matern32, SquaredExponential
 
 RNG = np.random.default_rng(6)
 X = RNG.uniform(-3.0, 3.0, (40, 2))
@@ -101,3 +101,15 @@ def test_saved_and_loaded_it_predicts_the_same_bits(model, tmp_path):
     else:
         np.testing.assert_array_equal(loaded.predict(X, return_std=True), fitted.predict(X, return_std=True))
     assert loaded.get_params()["covariance"] == fitted.get_params()["covariance"]
+
+
+def test_noise_is_not_learned_below_what_double_precision_bears():
+    X = np.linspace(0.0, 6.0, 60)[:, None]
+    y = 1e4 * np.sin(X[:, 0])
+    for options in ({}, {"normalize_y": False}):
+        model = GPRegressor(SquaredExponential(1.0, 1.0), learning_steps=200, **options).fit(X, y)
+        spread = 1.0 if not options else y.std()
+        assert model.process_.likelihood.std >= 0.999e-5 * spread
+        assert np.isfinite(model.log_marginal_likelihood_)
+    own = GPRegressor(noise_std=1e-7, learning_steps=1).fit(X, y)
+    assert own.process_.likelihood.std >= 0.999e-7

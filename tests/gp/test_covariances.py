@@ -166,6 +166,9 @@ def test_derivatives(name):
         np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-8)
         diagonal = line @ (up.diagonal(X) - down.diagonal(X)) / (2 * h)
         assert covariance.diagonal_vjp(X, line)[i] == pytest.approx(diagonal, rel=1e-6, abs=1e-8)
+    value, vjp = covariance.with_vjp(X)
+    np.testing.assert_allclose(value, covariance(X), rtol=1e-14)
+    np.testing.assert_allclose(vjp(square), covariance.vjp(X, None, square), rtol=1e-12)
     slope = covariance.input_vjp(X, Z, bar)
     for i, j in np.ndindex(X.shape):
         up, down = X.copy(), X.copy()

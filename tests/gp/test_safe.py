@@ -3,9 +3,10 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from benchmarks.gp_fuzz import drawn, judged
 
 from gaussfold import likelihoods as lk
-from gaussfold.gp import GaussianProcess, Matern32, NotConvergedWarning
+from gaussfold.gp import Constant, GaussianProcess, Matern32, NotConvergedWarning, SquaredExponential, White
 from gaussfold.gp.dense import DensePrior
 from gaussfold.gp.site_updates import energy
 from gaussfold.types import Moments
@@ -118,3 +119,51 @@ def test_a_fit_that_has_not_settled_warns_with_the_remedy():
     assert not gp.result_.converged
     gp.max_iter, gp.damping = 100, 1.0
     assert gp.resume().result_.converged
+
+
+@pytest.mark.parametrize(
+    ("number", "verdict"),
+    [
+        (40216, "warned"),  # noise that changes, labels without any: spikes of the posterior
+        (40293, "converged"),  # a retraction from a site without precision
+        (40482, "converged"),  # quasi-Newton where the means hardly move
+        (40677, "converged"),  # two valleys
+        (40909, "converged"),  # quasi-Newton on a scale of 60,000
+        (41587, "converged"),  # labels that lead vi to where pl2 has no numbers
+    ],
+)
+def test_problems_that_once_failed(number, verdict):
+    assert judged(drawn(number)) == verdict
+
+
+@pytest.mark.parametrize("rule", ["pl2", "vi", "ep", "newton"])
+def test_quasi_newton_begins_with_the_curvature_of_its_start(rule):
+    """A latent that is nearly known beforehand: no step would tell B that it is not 100."""
+    y = np.tile([0.0, 1.0, 1.0, 0.0, 0.0], 4)
+    kernel = SquaredExponential(0.2, 60.0) + White(0.02)
+    fits = [GaussianProcess(kernel, "bernoulli", rule, c).fit(T[:20], y) for c in ("quasi-newton", "exact")]
+    assert fits[0].energy() == pytest.approx(fits[1].energy(), abs=0.02)
+    np.testing.assert_allclose(fits[0].marginals_.cov, fits[1].marginals_.cov, rtol=0.1)
+
+
+def test_a_start_that_must_have_precision_keeps_its_mean():
+    """Retractions start from positive sites, on whatever scale the latents are; a missing label has none."""
+    y = 1e4 * np.sin(T)
+    y[7] = np.nan
+    gp = GaussianProcess(Matern32(1e8, 1.0), lk.StudentT(3.0, 300.0), "newton", "riemannian").fit(T, y)
+    exact = GaussianProcess(Matern32(1e8, 1.0), lk.StudentT(3.0, 300.0), "newton").fit(T, y)
+    assert gp.result_.converged
+    assert gp.sites_.precision[7, 0, 0] == 0.0
+    assert (np.delete(gp.sites_.precision, 7) > 0.0).all()
+    np.testing.assert_allclose(gp.marginals_.mean, exact.marginals_.mean, atol=1.0)
+
+
+@pytest.mark.parametrize("structure", ["dense", "sparse", "markov"])
+@pytest.mark.parametrize("std", [1e-6, 1e-3, 1e3])
+def test_normal_noise_of_any_size_takes_one_step(std, structure):
+    y = np.cos(T)
+    gp = GaussianProcess(Matern32(1.3, 2.0) + Constant(0.7), lk.Gaussian(std), structure=structure).fit(T, y)
+    assert (gp.result_.iterations, gp.result_.converged) == (1, True)
+    np.testing.assert_array_equal(gp.sites_.precision[:, 0, 0], 1.0 / std**2)
+    if std == 1e-3 and structure != "sparse":
+        np.testing.assert_allclose(gp.marginals_.mean[:, 0], y, atol=1e-5)

@@ -28,6 +28,9 @@ from gaussfold.rules import Curvature, SiteRule
 from gaussfold.store.codecs import decode_labels, decode_rng, encode_labels, encode_rng
 from gaussfold.types import Array, ArrayLike
 
+LEAST_NOISE = 1e-5
+"""Share of the targets' spread below which noise is not learned: energies are sums of 1/noise² that cancel."""
+
 
 class _GPEstimator(BaseEstimator):
     """What both share: building, learning, storing.
@@ -58,14 +61,16 @@ class _GPEstimator(BaseEstimator):
     n_features_in_: int
     _models: list[GaussianProcess]
 
-    def _fitted_process(self, likelihood: Likelihood, X: Array, y: Array) -> GaussianProcess:
+    def _fitted_process(
+        self, likelihood: Likelihood, X: Array, y: Array, bounds: dict[str, tuple[float, float]] | None = None
+    ) -> GaussianProcess:
         covariance = Matern32() if self.covariance is None else self.covariance
         model = GaussianProcess(
             covariance, likelihood, self.rule, self.curvature, self.structure, inducing=self.inducing,
             damping=self.damping, max_iter=self.max_iter, tol=self.tol, random_state=self.random_state, verbose=False,
         ).fit(X, y)  # fmt: skip
         if self.learn_hyperparameters:
-            model.learn_hyperparameters(max_iter=self.learning_steps)
+            model.learn_hyperparameters(max_iter=self.learning_steps, bounds=bounds)
         return model
 
     def _count(self) -> None:
@@ -231,7 +236,7 @@ class GPRegressor(RegressorMixin, _GPEstimator):
         For targets scaled to unit variance.
     noise_std : float, default=0.5
         Standard deviation of the noise (its scale, for Student-t), on the scale of the scaled targets; where learning
-        starts.
+        starts. Less than 1e-5 of the targets' spread is not learned.
     df : float, default=None
         A number gives the noise a Student-t distribution with so many degrees of freedom.
     %(rule, curvature, structure)s
@@ -282,7 +287,9 @@ class GPRegressor(RegressorMixin, _GPEstimator):
         likelihood = Gaussian(self.noise_std) if self.df is None else StudentT(self.df, self.noise_std)
         spread = float(y.std())
         offset, scale = (float(y.mean()), spread if spread > 0.0 else 1.0) if self.normalize_y else (0.0, 1.0)
-        self._models = [self._fitted_process(likelihood, X, (y - offset) / scale)]
+        least = min(LEAST_NOISE * (spread or 1.0) / scale, self.noise_std)
+        bounds = {"likelihood.std" if self.df is None else "likelihood.scale": (least, least / LEAST_NOISE**2)}
+        self._models = [self._fitted_process(likelihood, X, (y - offset) / scale, bounds)]
         self._offset, self._scale = offset, scale
         self._count()
         return self

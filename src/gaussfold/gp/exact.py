@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve, cholesky
 from scipy.linalg.blas import dger
-from scipy.linalg.lapack import dpotri
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
 from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.dense import DensePrior
@@ -44,24 +43,30 @@ def seen_rows(model: GaussianProcess) -> tuple[Array, Array]:
 
 def evidence(covariance: Covariance, std: float, X: Array, y: Array) -> tuple[float, Array, Array]:
     """Minus the log evidence, the factor of C, and a; a ValueError where C is not positive definite."""
-    C = covariance(X)
-    C.flat[:: len(X) + 1] += std**2
-    try:
-        lower = np.asarray(cholesky(C, lower=True, overwrite_a=True))
-    except (LinAlgError, ValueError):
-        msg = f"the covariance of the {len(X)} labels is not positive definite (std={std!r}); use a larger std"
-        raise ValueError(msg) from None
-    a = np.asarray(cho_solve((lower, True), y))
-    return 0.5 * float(y @ a) + 0.5 * log_det(lower) + 0.5 * len(y) * float(np.log(2.0 * np.pi)), lower, a
+    return _factored(covariance(X), std, y)
+
+
+def _factored(C: Array, std: float, y: Array) -> tuple[float, Array, Array]:
+    """The same, of the covariance without noise, which is overwritten."""
+    C.flat[:: len(y) + 1] += std**2
+    lower, bad = dpotrf(C.T, lower=1, overwrite_a=1)  # symmetric, and turned as LAPACK wants it
+    if bad == 0:
+        a = np.asarray(dpotrs(lower, y, lower=1)[0])
+        value = 0.5 * float(y @ a) + 0.5 * log_det(lower) + 0.5 * len(y) * float(np.log(2.0 * np.pi))
+        if np.isfinite(value):
+            return value, lower, a
+    msg = f"the covariance of the {len(y)} labels is not positive definite (std={std!r}); use a larger std"
+    raise ValueError(msg)
 
 
 def evidence_slope(covariance: Covariance, std: float, X: Array, y: Array) -> Slope:
     """Value and slopes."""
-    value, lower, a = evidence(covariance, std, X, y)
+    K, vjp = covariance.with_vjp(X)
+    value, lower, a = _factored(K, std, y)
     half = dpotri(lower, lower=1, overwrite_c=1)[0]  # C⁻¹ below the diagonal, zeros above
     diagonal = np.diag(half).copy()
     by_std = std**2 * (float(diagonal.sum()) - float(a @ a))
     # dC is symmetric, so that one triangle of C⁻¹ counts for both; turned, it lies as rows
     half.T.flat[:: len(y) + 1] = 0.5 * diagonal
     bar = dger(-0.5, a, a, a=half, overwrite_a=1).T
-    return Slope(value, covariance.vjp(X, None, bar), by_std)
+    return Slope(value, vjp(bar), by_std)

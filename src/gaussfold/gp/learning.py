@@ -86,6 +86,7 @@ def learn(model: GaussianProcess, optimizer: str, options: Options) -> Learned:
     """Minimise the energy over the free hyperparameters and inducing inputs; the model stays at the best found."""
     one_of("optimizer", optimizer, ("lbfgs",))
     model.refuse_if_gone()
+    whole("max_iter", options.max_iter, least=1)
     if options.restarts is not None:
         whole("restarts", options.restarts, least=0)
     if model.batch_size is not None:
@@ -118,8 +119,7 @@ def _best_of(
     given = {name: model.parameters()[name] for name in problem.names}
     for values in starts:
         if values != given or best is not None:
-            problem.set(problem.at(values))
-            start(model, chosen=True)
+            problem.begin(problem.at(values))
         try:
             found = search(problem, max_iter, rival)
         except BehindError:
@@ -134,6 +134,7 @@ def _best_of(
         assert failed is not None  # there is at least one start
         raise failed
     vars(model).update(best[1])
+    problem.end()
     return best[0]
 
 
@@ -254,8 +255,7 @@ def _profile(problem: Objective, max_iter: int, rival: Rival) -> Learned:
             return value, slope
 
         found = _minimise(evaluate, problem, max_iter)
-    problem.set(found.x)
-    value = problem.infer()
+    value = problem.arrive(found.x)
     return Learned(value, problem.evaluations, found.success, tuple(history), model.parameters())
 
 

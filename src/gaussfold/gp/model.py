@@ -117,8 +117,9 @@ class GaussianProcess(Predicting):
                 self._online = None
                 self.refuse_if_gone()
                 self.prior_ = self.prior_at(self.X_, self.extras_, self.prior_.Z)
-                start(self, chosen=True)
-                return self.resume()
+                with np.errstate(over="ignore", invalid="ignore"):  # refused at the end
+                    start(self, chosen=True)
+                    return self.resume()
         except BaseException:
             vars(self).clear()
             vars(self).update(before)

@@ -147,6 +147,34 @@ class Objective:
         except ValueError:  # negative sites that another prior could bear
             start(model, chosen=True)
 
+    def begin(self, x: Array) -> None:
+        """Bring the model there, to search anew."""
+        if self._exact is None:
+            self.set(x)
+            start(self.model, chosen=True)
+        else:
+            self._name(x)
+
+    def arrive(self, x: Array) -> float:
+        """Leave the model where a search has ended; its energy there."""
+        if self._exact is None:
+            self.set(x)
+            return self.infer()
+        self._name(x)
+        model = self.model
+        return exact.evidence(model.covariances[0], cast("Gaussian", model.likelihood).std, *self._exact)[0]
+
+    def end(self) -> None:
+        """Give the model the posterior of the hyperparameters that searches of the evidence alone have left it with."""
+        if self._exact is not None:
+            self.set(self.get())
+            self.infer()
+
+    def _name(self, x: Array) -> None:
+        """Give the model these hyperparameters and nothing else."""
+        model = self.model
+        model.covariances, model.likelihood = hyper.replaced(model.covariances, model.likelihood, self.named(x))
+
     def infer(self) -> float:
         """Iterate until the energy settles."""
         value = settle(self.model, INNER_LIMIT, self._tolerance, quiet=True).energy

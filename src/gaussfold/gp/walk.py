@@ -283,6 +283,15 @@ class Walk:
         to_come = 0.5 * self._problem.Y.shape[0] * self._move**2
         return self._problem.recipe.descends and not self.is_stuck and to_come > HONEST * tol
 
+    def is_rounding(self, tol: float) -> bool:
+        """Whether the energy is the rest of terms so large that their rounding is more than the tolerance.
+
+        A likelihood that is not log-concave may have spikes (a noise that goes to zero at one row): the mode may sit
+        on any of them, and energies there say nothing.
+        """
+        spiked = not self._problem.recipe.model.log_concave
+        return spiked and self.now.noise > HONEST * tol * min(1.0 + abs(self.now.energy), MOST)
+
     def _has_stepped(self, mixer: Mixer) -> bool:
         """Whether a plain step has ended here too: a combination of steps can repeat itself where one would go on."""
         if self._has_leapt:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Self, cast
 
 import numpy as np
@@ -85,6 +85,10 @@ class Covariance(ABC):
         """``Σ bar_ij ∂k(x_i, z_j)/∂log θ``, one number per hyperparameter."""
         slopes = by_log_parameter(lambda values: self.replace(values)(X, Z), self.parameters())
         return np.array([float(np.vdot(bar, slope)) for slope in slopes.values()])
+
+    def with_vjp(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """``k(X, X)`` and what `vjp` says of an adjoint there; a covariance may share the work."""
+        return self(X), lambda bar: self.vjp(X, None, bar)
 
     def diagonal_vjp(self, X: Array, bar: Array) -> Array:
         """``Σ bar_i ∂k(x_i, x_i)/∂log θ``."""
@@ -219,6 +223,12 @@ class Sum(_Composite):
     def vjp(self, X: Array, Z: Array | None, bar: Array) -> Array:
         """Part by part."""
         return np.concatenate([part.vjp(X, Z, bar) for part in self.parts])
+
+    def with_vjp(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """Part by part."""
+        found = [part.with_vjp(X) for part in self.parts]
+        value = np.asarray(sum(K for K, _ in found))
+        return value, lambda bar: np.concatenate([vjp(bar) for _, vjp in found])
 
     def diagonal_vjp(self, X: Array, bar: Array) -> Array:
         """Part by part."""

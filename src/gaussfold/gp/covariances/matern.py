@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from math import comb, factorial, sqrt
 from typing import ClassVar
 
@@ -77,14 +78,19 @@ class Matern(Stationary):
         if order == 0:
             with np.errstate(divide="ignore", invalid="ignore"):
                 return value, np.where(z > 0.0, decay / z, 0.0)
-        # q' - q starts at z¹, so that -g'(z)/z is a polynomial again.
-        ratio = polynomial.polysub(self.series, polynomial.polyder(self.series))[1:]
-        decay *= horner(z, ((2.0 * order + 1.0) * ratio).tolist())
+        decay *= horner(z, _slope_series(self.series))
         return value, decay
 
     def state_space(self) -> StateSpace:
         """As many states as the polynomial has terms: the function and its derivatives."""
         return MaternSpace(np.asarray(self.series), self.variance, self.single())
+
+
+@cache
+def _slope_series(series: tuple[float, ...]) -> list[float]:
+    """Of ``-2 g'(r²) e^z``: q' - q starts at z¹, so that -g'(z)/z is a polynomial again."""
+    ratio = polynomial.polysub(series, polynomial.polyder(series))[1:]
+    return [float((2.0 * len(series) - 1.0) * c) for c in ratio]
 
 
 # Each says what its parameters are, the same for all: it is what help() shows of a class.

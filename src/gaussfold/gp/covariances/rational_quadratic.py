@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from gaussfold.checks import positive
-from gaussfold.gp.covariances.stationary import Stationary
+from gaussfold.gp.covariances.stationary import Profiles, Stationary
 from gaussfold.types import Array
 
 
@@ -42,9 +42,9 @@ class RationalQuadratic(Stationary):
         value = base**-self.alpha
         return value, value / base
 
-    def pulled(self, X: Array, Z: Array | None, bar: Array) -> tuple[Array, Array]:
+    def pulled_from(self, X: Array, Z: Array | None, bar: Array, profile: Profiles) -> tuple[Array, Array]:
         """And ``∂k/∂log alpha = k alpha (s/(1 + s) - log(1 + s))``, ``s = r²/(2 alpha)``."""
-        slopes, weight = super().pulled(X, Z, bar)
-        s = self._r2(X, Z) / (2.0 * self.alpha)
-        by_alpha = self(X, Z) * self.alpha * (s / (1.0 + s) - np.log1p(s))
+        slopes, weight = super().pulled_from(X, Z, bar, profile)
+        s = profile.r2 / (2.0 * self.alpha)
+        by_alpha = self.variance * profile.value * self.alpha * (s / (1.0 + s) - np.log1p(s))
         return np.append(slopes, float(np.vdot(bar, by_alpha))), weight

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -15,6 +15,14 @@ from gaussfold.gp.covariances.base import Covariance
 from gaussfold.types import Array
 
 Lengthscale = float | tuple[float, ...]
+
+
+class Profiles(NamedTuple):
+    """Squared distances, ``g(r²)`` and ``-2 g'(r²)``."""
+
+    r2: Array
+    value: Array
+    weight: Array
 
 
 @dataclass(frozen=True)
@@ -81,14 +89,26 @@ class Stationary(Covariance):
         parameters, weight = self.pulled(X, Z, bar)
         return parameters, self._moved(X, Z, weight)
 
+    def with_vjp(self, X: Array) -> tuple[Array, Callable[[Array], Array]]:
+        """From one evaluation of the distances and the profile."""
+        profile = self._profiles(X, None)
+        return self.variance * profile.value, lambda bar: self.pulled_from(X, None, bar, profile)[0]
+
     def pulled(self, X: Array, Z: Array | None, bar: Array) -> tuple[Array, Array]:
         """What :meth:`vjp` says, and ``bar ∘ variance (-2g')``, of which all derivatives in the distance are made."""
+        return self.pulled_from(X, Z, bar, self._profiles(X, Z))
+
+    def _profiles(self, X: Array, Z: Array | None) -> Profiles:
         r2 = self._r2(X, Z)
-        value, weight = self._profile(r2)
-        first = self.variance * float(np.vdot(bar, value))
-        weight = self.variance * bar * weight
+        return Profiles(r2, *self._profile(r2))
+
+    def pulled_from(self, X: Array, Z: Array | None, bar: Array, profile: Profiles) -> tuple[Array, Array]:
+        """As :meth:`pulled`, where the distances and the profile are known."""
+        first = self.variance * float(np.vdot(bar, profile.value))
+        weight = bar * profile.weight
+        weight *= self.variance
         if not isinstance(self.lengthscale, tuple):
-            return np.array([first, float(np.vdot(weight, r2))]), weight
+            return np.array([first, float(np.vdot(weight, profile.r2))]), weight
         left = self._scaled(X)
         right = left if Z is None else self._scaled(Z)
         rows, columns = weight.sum(axis=1), weight.sum(axis=0)

@@ -7,7 +7,7 @@ from typing import ClassVar, NamedTuple
 
 from gaussfold.rules.base import SiteRule, View
 from gaussfold.rules.bfgs import QuasiNewtonMemory
-from gaussfold.types import Sites, VectorSite
+from gaussfold.types import Array, Sites, VectorSite
 
 
 class Target(NamedTuple):
@@ -48,6 +48,11 @@ class Curvature(ABC):
     is_exact: ClassVar[bool] = False
     needs_each_site: ClassVar[bool] = False
     bends_with_step: ClassVar[bool] = False
+
+    def informed(self, rule: SiteRule, memory: QuasiNewtonMemory | None, precision: Array) -> QuasiNewtonMemory | None:
+        """What to remember of a first visit by this rule where good precisions (N, D, D) are known beforehand."""
+        del rule, precision
+        return memory
 
     @abstractmethod
     def site(self, target: Target, memory: QuasiNewtonMemory | None) -> tuple[VectorSite, QuasiNewtonMemory | None]:

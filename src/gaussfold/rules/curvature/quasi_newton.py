@@ -8,12 +8,16 @@ from typing import ClassVar
 import numpy as np
 
 from gaussfold.checks import between, one_of, positive
-from gaussfold.linalg.small import inverse, symmetrised
+from gaussfold.linalg.small import eigen, inverse, lower_roots, symmetrised
+from gaussfold.rules.base import SiteRule
 from gaussfold.rules.bfgs import QuasiNewtonMemory, averaged, bfgs_update, first_memory, hessian_block
 from gaussfold.rules.curvature.base import Curvature, Target
 from gaussfold.rules.curvature.reach import within_reach
 from gaussfold.rules.ep import through_cavity
 from gaussfold.types import Array, VectorSite
+
+LEFT = 0.1
+"""Least of I - αL'CL: a cavity that the site would more than use up says nothing of B."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,27 @@ class QuasiNewton(Curvature):
         else:
             site = within_reach(target, site)
         return site, QuasiNewtonMemory(kept, point, gradient)
+
+    def informed(self, rule: SiteRule, memory: QuasiNewtonMemory | None, precision: Array) -> QuasiNewtonMemory | None:
+        """With these precisions as the mean's block of -B, in place of ``start I``.
+
+        B learns from steps alone. Where a start is so near the answer that the means hardly move, a ``start`` of 100
+        would stay, and a posterior as narrow as it says would look like a fixed point. Over a cavity of covariance C
+        the site's precision Λ = L L' comes from ``-B = L (I - αL'CL)⁻¹ L'``.
+        """
+        if memory is None:
+            return None
+        dim = precision.shape[-1]
+        block = lower_roots(precision, "precision")
+        if rule.looks_at_cavity:
+            cov = memory.point[:, dim:].reshape(-1, dim, dim)
+            values, vectors = eigen(symmetrised(np.swapaxes(block, 1, 2) @ cov @ block))
+            block = block @ (vectors / np.sqrt(np.maximum(1.0 - rule.alpha * values, LEFT))[:, None, :])
+        root = memory.root.copy()
+        root[:, :dim, :] = 0.0
+        root[:, :, :dim] = 0.0
+        root[:, :dim, :dim] = block
+        return memory._replace(root=root)
 
     def _through_the_cavity(self, target: VectorSite, cov: Array, alpha: float) -> VectorSite:
         """From a gradient and a Hessian over the cavity to a site; see ``ep`` above."""
