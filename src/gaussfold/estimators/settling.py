@@ -270,9 +270,7 @@ class WidthSearch:
             return found[step]
 
         def better(step: int, than: int) -> bool:
-            if step > than:
-                return _better(scores(step), scores(than), weight)
-            return bool(weight @ scores(step) > weight @ scores(than))
+            return _better(scores(step), scores(than), weight)
 
         place = summit(better, math.floor(FARTHEST / STEP))
         left, top, right = (float(weight @ scores(place + way)) for way in (-1, 0, 1))
