@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 from scipy.special import softmax
-from sklearn.datasets import load_digits, load_iris
+from sklearn.datasets import load_digits, load_iris, make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
@@ -245,3 +245,12 @@ def test_widths_are_compared_by_some_of_many_rows():
     np.testing.assert_array_equal(rows.some(300).X, turned.some(300).X[::-1])
     same = ClassRows(np.ones((3000, 3)), places, np.ones(3000), 4, np.zeros(3), np.ones(3))
     assert len(same.some(300).y) == 3000
+
+
+def test_the_width_of_some_rows_leads_to_the_optimum_of_all():
+    X, y = make_classification(3000, 20, n_informative=15, n_classes=20, n_clusters_per_class=1, random_state=4)
+    X, y = X[:2000], y[:2000]
+    model = StreamingClassifier().fit(X, y)  # a warning, if it has not settled, fails
+    (width,) = set(model.prior_std_)
+    alone = StreamingClassifier(prior_std=width).fit(X, y)
+    np.testing.assert_allclose(model.predict_log_proba(X), alone.predict_log_proba(X), atol=1e-4)

@@ -26,8 +26,12 @@ class Blocks(NamedTuple):
 
     @classmethod
     def start(cls, rows: ClassRows) -> Blocks:
-        """The prior."""
-        return cls.of(rows, np.tile(rows.mean, (rows.classes, 1)), np.zeros((len(rows.y), rows.classes)))
+        """Means of the prior, under which all classes are alike, and what rows without spread would bend there.
+
+        Under the prior's own spread they bend hardly at all, and the first steps would be far too long.
+        """
+        bend = (rows.classes - 1.0) / rows.classes**2
+        return cls.of(rows, np.tile(rows.mean, (rows.classes, 1)), np.tile(bend * rows.weight[:, None], rows.classes))
 
     @classmethod
     def of(cls, rows: ClassRows, mean: Array, curvature: Array) -> Blocks:

@@ -21,9 +21,10 @@ class Joint(NamedTuple):
 
     @classmethod
     def start(cls, rows: ClassRows) -> Joint:
-        """The prior."""
+        """Means of the prior and the curvatures there, as for blocks."""
         K = rows.classes
-        return cls.of(rows, np.tile(rows.mean, (K, 1)), np.zeros((len(rows.y), K, K)))
+        bend = np.eye(K) / K - 1.0 / K**2
+        return cls.of(rows, np.tile(rows.mean, (K, 1)), rows.weight[:, None, None] * bend)
 
     @classmethod
     def of(cls, rows: ClassRows, mean: Array, curvature: Array) -> Joint:

@@ -147,7 +147,7 @@ def best_width(
     # in whole thousandths: what rough steps and rounding leave must not show, nor whether a row counts or comes twice
     width = 2.0 ** round(place + (0.5 * (low - high) / bend if max(low, high) < top else 0.0), 3)
     near = found[place]
-    if rows is not every:
-        near = type(near).start(every)._replace(mean=near.mean)
+    if rows is not every:  # which what some rows have taught sees as far as it has learned, not as the prior would
+        near = type(near).of(every, near.mean, near.seen(every).curvature)
     posterior, _, move = optimum(near, every.widened(width, apart=apart))
     return posterior, float(width), move
