@@ -8,9 +8,9 @@ hundreds of visits; there the width is a search in one dimension, each of whose 
   own change counts nothing), and with a prior ``log τ ~ N(0, reach²)`` it is 0 at the width of most evidence;
 - **held-out rows**, where there are less than `FEW` rows a weight, but `ENOUGH`: the bound is then too low, the more so
   the wider the prior, for the posterior under separated classes is a cone and no Gaussian. There the log predictive
-  density of rows that were left out (five parts in turn) stands in for the evidence; wider than 1 only if it is so by
-  more than its standard error. A row's part depends on its features alone, so that neither the order of rows matters
-  nor whether a row counts twice or comes twice.
+  density of rows that were left out (five parts in turn) stands in for the evidence; a width that is not 1 is taken
+  only if it is better by more than its standard error. A row's part depends on its features alone, so that neither the
+  order of rows matters nor whether a row counts twice or comes twice.
 
 Uphill from width 1 either way, where there are several summits.
 """
@@ -253,10 +253,7 @@ class WidthSearch:
         return None
 
     def _by_held_out_rows(self, start: Standing) -> Standing:
-        """Uphill from width 1: narrower if the sum over the rows is larger, wider if by more than its standard error.
-
-        A prior too wide costs more than one too narrow, and few rows, most of them easy, tell little of it.
-        """
+        """Uphill from width 1, as long as the sum over the rows is larger by more than its standard error."""
         places, weight = parts_of(self.design.array), self.visits.weight()
         known: dict[int, Standing] = {0: self.at(start, 0.0)}
         found: dict[int, Array] = {}
