@@ -274,3 +274,16 @@ def _float(value: object) -> float:
 
 def _example(name: str, value: object) -> str:
     return f"give one, such as {name}={value!r}"
+
+
+def generator(
+    random_state: int | np.random.Generator | np.random.RandomState | None, name: str = "random_state"
+) -> np.random.Generator:
+    """Make a NumPy generator from None, a seed, a RandomState or a generator (which is used as it is)."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1, size=4))
+    if random_state is None:
+        return np.random.default_rng()
+    return np.random.default_rng(whole(name, random_state, least=0))

@@ -3,6 +3,7 @@
 import os
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_iris
@@ -113,3 +114,10 @@ def test_noise_is_not_learned_below_what_double_precision_bears():
         assert np.isfinite(model.log_marginal_likelihood_)
     own = GPRegressor(noise_std=1e-7, learning_steps=1).fit(X, y)
     assert own.process_.likelihood.std >= 0.999e-7
+
+
+def test_dates_are_refused_since_their_unit_would_be_lost():
+    days = np.datetime64("2024-03-01") + np.arange(40)
+    for when in (days[:, None], days.astype("datetime64[s]")[:, None], pd.DataFrame({"when": pd.DatetimeIndex(days)})):
+        with pytest.raises(ValueError, match=r"holds dates or durations .*; give what matters of them as numbers"):
+            GPRegressor().fit(when, TARGET)

@@ -55,7 +55,7 @@ def test_mixtures_are_refused():
         gp.fit(np.array([utc[0], utc[1].tz_convert("Asia/Tokyo")], dtype=object), Y[:2])
     with pytest.raises(ValueError, match="X mixes dates and what is none: entry 1 is None"):
         gp.predict(np.array([utc[0], None], dtype=object))
-    with pytest.raises(ValueError, match="X holds text, and the model was fitted on dates"):
+    with pytest.raises(ValueError, match=r"X holds text \('2024-03-01'\); give dates"):
         gp.predict(["2024-03-01", "2024-03-02"])
     np.testing.assert_array_equal(gp.predict(utc), before)
 
@@ -85,3 +85,38 @@ def test_streams_and_files_keep_the_unit(tmp_path):
     np.testing.assert_allclose(gp.predict(DAYS + 1), want, rtol=1e-6)
     gf.save(gp, tmp_path / "gp")
     np.testing.assert_allclose(gf.load(tmp_path / "gp").predict((DAYS + 1).astype("datetime64[s]")), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("unit", ["W", "h", "ms", "us", "ns"])
+def test_length_scales_in_any_unit(unit):
+    step = np.timedelta64(4, "D") / np.timedelta64(1, unit)
+    gp = GaussianProcess(
+        Matern32(1.0, float(step)), gf.likelihoods.Gaussian(0.3), structure="markov", time_unit=unit
+    ).fit(DAYS, Y)
+    later = DAYS[:3].astype("datetime64[h]") + np.timedelta64(5, "h")
+    np.testing.assert_allclose(gp.predict(later), process().fit(DAYS, Y).predict(later), rtol=1e-9)
+
+
+def test_periods_begin_when_they_begin():
+    periods = pd.period_range("2024-03-01", periods=20, freq="D")
+    np.testing.assert_array_equal(process().fit(periods, Y).predict(periods), process().fit(DAYS, Y).predict(DAYS))
+
+
+def test_a_table_of_dates_and_numbers(tmp_path):
+    place = np.linspace(-1.0, 1.0, 20) ** 3
+    table = pd.DataFrame({"when": pd.DatetimeIndex(DAYS), "where": place})
+    kernel = Matern32(1.3, 4.0).on(0) * Matern32(1.0, 0.7).on(1)
+    gp = GaussianProcess(kernel, gf.likelihoods.Gaussian(0.3)).fit(table, Y)
+    numbers = np.column_stack([DAYS.astype(float), place])
+    twin = GaussianProcess(kernel, gf.likelihoods.Gaussian(0.3)).fit(numbers, Y)
+    want = twin.predict(numbers)
+    np.testing.assert_allclose(gp.predict(table), want, rtol=1e-12)
+    gf.save(gp, tmp_path / "model")
+    loaded = gf.load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(table), gp.predict(table))
+    with pytest.raises(ValueError, match=r"dates in columns \[1\], and the model was fitted on dates in columns \[0\]"):
+        loaded.predict(table[["where", "when"]])
+    table = table.astype(object)
+    table.loc[3, "when"] = pd.NaT
+    with pytest.raises(ValueError, match=r"X\[3\] is NaT"):
+        gp.predict(table)

@@ -8,6 +8,7 @@ import gaussfold as gf
 from gaussfold import likelihoods as lk
 from gaussfold.gp import (
     BasisMean,
+    Brownian,
     ConstantMean,
     GammaPrior,
     GaussianProcess,
@@ -229,9 +230,88 @@ def test_set_by_name_shown_and_drawn():
     np.testing.assert_allclose(draws.std(axis=0), std, rtol=0.06)
 
 
+def test_outputs_and_parts_are_drawn_one_below_the_other():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    both = Outputs([lk.Gaussian(0.2), lk.Poisson()])
+    gp = GaussianProcess([Matern32(1.3, 1.0)] * 2, both).fit(X, np.column_stack([Y, np.round(np.exp(Y))]))
+    axes = gp.plot()
+    assert [len(each.collections) for each in axes] == [2, 2]
+    median = axes[1].lines[0]
+    np.testing.assert_array_equal(median.get_ydata(), gp.quantile(median.get_xdata(), 0.5)[:, 1])
+    plt.close(axes[0].figure)
+    with pytest.raises(ValueError, match="1 of Matplotlib's axes for 2 panels"):
+        gp.plot(ax=axes[0])
+    parts = GaussianProcess(Matern32(1.3, 3.0) + Matern32(0.2, 0.3), lk.Gaussian(0.2), structure="markov").fit(X, Y)
+    axes = parts.plot_components(NEW)
+    found = parts.components(np.sort(np.ravel(NEW)))
+    for each, part in zip(axes, found, strict=True):
+        np.testing.assert_allclose(each.lines[0].get_ydata(), part.mean)
+    plt.close(axes[0].figure)
+
+
+def test_the_ends_of_what_y_may_be():
+    counts = GaussianProcess(Matern32(), "poisson").fit(X, np.round(np.exp(Y)))
+    low, high = counts.interval(X[:3], 1.0)
+    np.testing.assert_array_equal(low, 0.0)
+    np.testing.assert_array_equal(high, np.inf)
+
+
+@pytest.mark.parametrize("structure", ["dense", "sparse", "markov"])
+def test_a_trend_is_not_taken_for_a_process(structure):
+    rng = np.random.default_rng(41)
+    x = np.sort(rng.uniform(0.0, 20.0, 120))
+    y = 0.3 * x**2 - x + 1.0 + np.sin(x) + 0.2 * rng.normal(size=120)
+    mean = BasisMean(lambda X: np.column_stack([np.ones(len(X)), X, X**2]))
+    gp = GaussianProcess(Matern32(1.0, 2.0), lk.Gaussian(0.3), structure=structure, mean=mean, random_state=0)
+    learned = gp.fit(x, y).learn_hyperparameters()
+    assert learned.parameters["covariance.variance"] < 5.0
+    known = GaussianProcess(gp.covariances, gp.likelihood, structure="dense", mean=gp.means).fit(x, y)
+    assert abs(learned.energy - known.energy()) < 0.5
+
+
+def test_rates_with_an_exposure_start_at_their_level():
+    rng = np.random.default_rng(42)
+    x = np.sort(rng.uniform(0.0, 10.0, 100))
+    exposure = np.exp(rng.uniform(5.0, 9.0, 100))
+    y = rng.poisson(exposure * np.exp(-6.0 + 0.5 * np.sin(x)))
+    gp = GaussianProcess(Matern32(1.0, 1.0), "poisson", structure="markov", mean=ConstantMean())
+    gp.fit(x, y, offset=np.log(exposure)).learn_hyperparameters()
+    assert gp.means[0].value == pytest.approx(-6.0, abs=0.4)
+    assert gp.parameters()["covariance.variance"] < 2.0
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e15])
+@pytest.mark.parametrize("structure", ["dense", "sparse", "markov"])
+def test_the_unit_of_the_inputs_does_not_matter(structure, unit):
+    rng = np.random.default_rng(43)
+    x = np.sort(rng.uniform(0.0, 20.0, 80))
+    y = np.sin(x) + 0.2 * rng.normal(size=80)
+
+    def energy(scale):
+        gp = GaussianProcess(Matern32(), lk.Gaussian(0.3), structure=structure, inducing=40, random_state=0)
+        return gp.fit(scale * x, y).learn_hyperparameters().energy
+
+    assert energy(unit) == pytest.approx(energy(0.3), abs=0.05)
+
+
+def test_inducing_inputs_on_rows_do_not_stop_learning():
+    rng = np.random.default_rng(44)
+    x = np.sort(rng.uniform(0.0, 20.0, 150))
+    y = np.sin(x) + 0.1 * x + 0.2 * rng.normal(size=150)
+    energies = []
+    for moves in (True, False):
+        gp = GaussianProcess(Brownian(0.5), lk.Gaussian(0.3), structure="sparse", random_state=0).fit(x, y)
+        energies.append(gp.learn_hyperparameters(learn_inducing=moves).energy)
+    assert energies[0] <= energies[1] + 1e-6  # 15 more where the first kink was the end
+
+
 @pytest.mark.parametrize(
     ("call", "why"),
     [
+        (lambda gp: gp.quantile(NEW, []), "q=\\[\\] has no levels"),
+        (lambda gp: gp.sample_posterior(NEW, 1.5), "n_samples=1.5: a whole number"),
+        (lambda gp: gp.step(7.0), "damping=7.0: a number in"),
+        (lambda gp: gp.set_parameters({"covariance.lengthscale": 1e-300}), "overflows at these inputs"),
         (lambda gp: gp.fit(X, Y, offset=[1.0]), "offset has shape"),
         (lambda gp: gp.fit(X, Y, offset=np.full(40, -np.inf)), r"offset\[0\] = -inf"),
         (lambda gp: gp.fit(X, Y, sample_weight=-np.ones(40)), r"sample_weight\[0\]"),

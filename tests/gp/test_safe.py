@@ -167,3 +167,28 @@ def test_normal_noise_of_any_size_takes_one_step(std, structure):
     np.testing.assert_array_equal(gp.sites_.precision[:, 0, 0], 1.0 / std**2)
     if std == 1e-3 and structure != "sparse":
         np.testing.assert_allclose(gp.marginals_.mean[:, 0], y, atol=1e-5)
+
+
+def test_predictions_of_an_almost_exact_process_are_positive():
+    x = np.sort(np.random.default_rng(5).uniform(0.0, 20.0, 120))
+    for variance, std in ((1e8, 1e-4), (1e4, 1e-5)):
+        dense, chain = (
+            GaussianProcess(Matern32(variance, 5.0), lk.Gaussian(std), structure=s).fit(
+                x, np.sqrt(variance) * np.sin(x)
+            )
+            for s in ("dense", "markov")
+        )
+        near = np.concatenate([x, x + 1e-3])
+        mean, cov = dense.predict_latent(near)
+        wanted_mean, wanted = chain.predict_latent(near)
+        np.testing.assert_allclose(mean, wanted_mean, atol=1e-6 * np.sqrt(variance))
+        assert (cov > 0.0).all()
+        rounding = 100.0 * np.finfo(float).eps * variance  # what rounding the entries of K alone may change
+        np.testing.assert_allclose(cov, wanted, rtol=1e-2, atol=rounding)
+
+
+def test_sites_too_sharp_for_inducing_inputs_are_called_so():
+    x = np.linspace(0.0, 20.0, 200)
+    gp = GaussianProcess(SquaredExponential(1e10, 5.0), lk.Gaussian(1e-6), structure="sparse", random_state=0)
+    with pytest.raises(ValueError, match=r"too sharp for double precision.*larger noise"):
+        gp.fit(x, 1e5 * np.sin(x / 3.0))

@@ -8,7 +8,6 @@ import numpy as np
 
 from gaussfold import checks
 from gaussfold.beliefs.lowrank.options import MOST_LOOPS
-from gaussfold.estimators import settings
 from gaussfold.estimators.parameters import RandomState
 from gaussfold.factors.gradient import OPTIMIZERS, GradientAscent
 from gaussfold.factors.model import FactorStream
@@ -72,7 +71,7 @@ def new_stream(parameters: FactorParameters, dim: int, start: Array | None = Non
         center=checks.flag("center", parameters.center),
         isotropic=checks.flag("ppca", parameters.ppca),
         start=given if start is None else start,
-        rng=settings.generator(parameters.random_state),
+        rng=checks.generator(parameters.random_state),
     )
     if parameters.method == "recursive-em":
         return _recursive(parameters, dim, rank, noise, shared)

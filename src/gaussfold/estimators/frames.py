@@ -7,7 +7,7 @@ not by its code: which frames that knows depends on its version.
 from __future__ import annotations
 
 import warnings
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 import narwhals as nw
 import numpy as np
@@ -118,11 +118,23 @@ def refuse_dates(name: str, kind: object) -> NoReturn:
     raise ValueError(msg)
 
 
-def _numbers(model: Features, native: ArrayLike) -> ArrayLike:
-    frame = nw.from_native(native, eager_only=True)
+def refuse_any_dates(X: ArrayLike) -> None:
+    """Refuse an array or a frame that holds dates."""
+    if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
+        refuse_dates("X", X.dtype)
+    if is_frame(X):
+        _refuse_date_columns(nw.from_native(X, eager_only=True))
+
+
+def _refuse_date_columns(frame: nw.DataFrame[Any]) -> None:
     for name, kind in frame.schema.items():
         if kind.is_temporal():
             refuse_dates(f"X: column {name!r}", kind)
+
+
+def _numbers(model: Features, native: ArrayLike) -> ArrayLike:
+    frame = nw.from_native(native, eager_only=True)
+    _refuse_date_columns(frame)
     # pandas may be sparse throughout, which scikit-learn turns into CSR
     source = native if nw.dependencies.is_pandas_dataframe(native) else frame.to_numpy()
     try:

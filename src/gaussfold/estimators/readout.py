@@ -15,7 +15,7 @@ from gaussfold.beliefs.diagonal.blocks import DiagonalBlocks
 from gaussfold.beliefs.diagonal.class_stack import DiagonalClassStack
 from gaussfold.beliefs.diagonal.mixture import DiagonalMixture
 from gaussfold.beliefs.diagonal.stack import DiagonalStack
-from gaussfold.estimators import classes, mixtures, noise, settings, validation
+from gaussfold.estimators import classes, mixtures, noise, validation
 from gaussfold.estimators.coordinates import Coordinates
 from gaussfold.estimators.noise_bank import NoiseBank
 from gaussfold.estimators.parameters import RandomState, StreamingParameters
@@ -193,7 +193,7 @@ class Readout(StreamingParameters, BaseEstimator):
         return bank
 
     def _generator(self, rng: RandomState) -> np.random.Generator:
-        return self._rng if rng is None else settings.generator(rng, "rng")
+        return self._rng if rng is None else checks.generator(rng, "rng")
 
     def _weights(self) -> tuple[Array, Array]:
         """Mean and standard deviation of all weights, one row per belief."""

@@ -249,15 +249,6 @@ def shuffler(random_state: RandomState, own: np.random.Generator) -> np.random.G
     """What puts rows in a random order: the same one for the same seed, and for none."""
     if random_state is None:
         return np.random.default_rng(0)
-    return own if isinstance(random_state, np.random.Generator | np.random.RandomState) else generator(random_state)
-
-
-def generator(random_state: RandomState, name: str = "random_state") -> np.random.Generator:
-    """Make a NumPy generator from None, a seed, a RandomState or a generator (which is used as it is)."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31 - 1, size=4))
-    if random_state is None:
-        return np.random.default_rng()
-    return np.random.default_rng(checks.whole(name, random_state, least=0))
+    return (
+        own if isinstance(random_state, np.random.Generator | np.random.RandomState) else checks.generator(random_state)
+    )

@@ -285,7 +285,7 @@ class StreamingEstimator(Learner):
         rules.check_defined(self._settings.rule, self._settings.at, self._likelihood)
         self._noise = self._unknown_noise()
         self._ways = self._resolve_ways()
-        self._rng = settings.generator(self.random_state)
+        self._rng = checks.generator(self.random_state)
         self._parameters = storage.parameters(self)
         self._loss = (0.0, 0.0)
         self.n_observations_ = 0

@@ -54,13 +54,12 @@ def rows(model: frames.Features, X: ArrayLike, *, reset: bool) -> AnyRows:
 
 def _validated(model: frames.Features, X: ArrayLike, *, reset: bool) -> ArrayLike:
     """As scikit-learn sees X: names and number of the columns set or compared, at least one row and column, doubles."""
-    if isinstance(X, np.ndarray) and X.dtype.kind in "mM":
-        frames.refuse_dates("X", X.dtype)
     return checked(model, X, reset=reset, accept_sparse="csr", order="C", ensure_all_finite=False)
 
 
 def checked(model: object, X: ArrayLike, y: ArrayLike = "no_validation", **how: object) -> Any:
     """What scikit-learn's ``validate_data`` returns, doubles; whatever is wrong with X or y is a ValueError."""
+    frames.refuse_any_dates(X)  # NumPy would make numbers of them, in whatever unit they come
     with _told("X" if isinstance(y, str) else "X, y"):
         return validate_data(model, X, y, dtype=np.float64, **how)
 

@@ -71,10 +71,7 @@ class BatchLearner:
         )  # heuristic where exact curvature may be negative: steps cannot be checked
         self._labels, self._size, self._rng = model.labels, min(size, len(model.X_)), rng
         self.x = self._before = problem.get()
-        free = len(problem.names)
-        spread = np.std(model.X_, axis=0)
-        columns = np.tile(np.where(spread > 0.0, spread, 1.0), (self.x.size - free) // len(spread))
-        self._scale = np.concatenate([np.ones(free), columns])
+        self._limits = problem.limits
         self._adam = Adam(self.x.size)
         longest = EXACT_DAMPING if isinstance(model.likelihood, Gaussian) else DAMPING
         self._damping = longest * min(1.0, self._size / (ENOUGH * len(prior.Z)))
@@ -101,7 +98,7 @@ class BatchLearner:
         model, problem = self._model, self._problem
         values = problem.named(self.x)
         model.covariances, model.likelihood = hyper.replaced(model.covariances, model.likelihood, values)
-        Z = self.x[len(problem.names) :].reshape(-1, model.X_.shape[1]) if problem.moves_inducing else None
+        Z = problem.inducing(self.x[len(problem.names) :])
         self._prior = self._prior.with_covariances(model.covariances, Z)
         return self._prior, self._recipe._replace(likelihood=model.recipe.likelihood)
 
@@ -123,13 +120,12 @@ class BatchLearner:
         names = hyper.parameters(model.covariances, model.likelihood)
         slope = np.array(problem.led(dict(zip(names, values, strict=True))))
         slope += problem.constraints.penalty(problem.names, self.x[: len(slope)])[1]
-        if problem.moves_inducing and down.inducing is not None:
-            slope = np.concatenate([slope, down.inducing.ravel()])
+        slope = np.concatenate([slope, problem.by_inducing(down.inducing)])
         if not np.isfinite(slope).all():
             msg = "the gradient of this batch is not finite"
             raise ValueError(msg)
-        x = self.x - RATE * share * self._scale * self._adam.direction(self._scale * slope)
-        x[: len(problem.names)] = np.clip(x[: len(problem.names)], *problem.limits)
+        x = self.x - RATE * share * self._adam.direction(slope)
+        x[: len(problem.names)] = np.clip(x[: len(problem.names)], *self._limits)
         self._before, self.x, self.here = self.x, x, here
 
 

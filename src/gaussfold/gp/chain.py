@@ -12,7 +12,7 @@ from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.covariances.state_space import Adjoints, SumSpace
 from gaussfold.gp.kalman import Filtered, GeneralSmoother, Matrices, PairSmoother, Smoother
 from gaussfold.gp.origin import Anchor
-from gaussfold.gp.priors import lost
+from gaussfold.gp.priors import lost, space_of
 from gaussfold.gp.row_blocks import row_blocks
 from gaussfold.linalg.small import non_positive
 from gaussfold.types import Array
@@ -65,7 +65,7 @@ class Chain:
     """State-space matrices of independent latents on one sequence of steps, and the filter and smoother over them."""
 
     def __init__(self, covariances: Sequence[Covariance], steps: Steps) -> None:
-        spaces = [c.state_space() for c in covariances]
+        spaces = [space_of(c) for c in covariances]
         self.space = SumSpace(spaces)
         self.steps = steps
         S = self.space.size

@@ -95,11 +95,12 @@ class Constraints(NamedTuple):
         """Every tied name but the first of its group, and whom it follows."""
         return {name: group[0] for group in self.tied for name in group[1:]}
 
-    def limits(self, names: Sequence[str], widest: float) -> tuple[Array, Array]:
-        """Of the logarithms of these hyperparameters."""
+    def limits(self, names: Sequence[str], widest: float, logs: Array, room: float) -> tuple[Array, Array]:
+        """Of the logarithms of these hyperparameters: as given, else so wide, with some room around where they are."""
         given = [self.bounds.get(name) for name in names]
-        low = np.array([-widest if b is None else np.log(b[0]) for b in given])
-        return low, np.array([widest if b is None else np.log(b[1]) for b in given])
+        low, high = np.minimum(-widest, logs - room), np.maximum(widest, logs + room)
+        low = np.array([each if b is None else np.log(b[0]) for b, each in zip(given, low, strict=True)])
+        return low, np.array([each if b is None else np.log(b[1]) for b, each in zip(given, high, strict=True)])
 
     def penalty(self, names: Sequence[str], logs: Array) -> tuple[float, Array]:
         """Minus the log density of all priors, and its slopes in the logarithms."""

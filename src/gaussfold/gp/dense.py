@@ -11,7 +11,8 @@ from scipy.linalg.lapack import dpotri
 
 from gaussfold.gp import square_root
 from gaussfold.gp.covariances import Covariance
-from gaussfold.gp.priors import Marginals, PriorGradient, Slopes, lost, split
+from gaussfold.gp.priors import Marginals, PriorGradient, Slopes, finite, lost, split
+from gaussfold.gp.row_blocks import row_blocks
 from gaussfold.linalg.jitter import jittered_root
 from gaussfold.linalg.roots import log_det
 from gaussfold.linalg.small import non_positive, smallest_eigenvalues
@@ -20,6 +21,9 @@ from gaussfold.types import Array, Sites
 
 ROUNDED = 1e-12
 """A posterior variance (in any direction) below this share of the prior's has lost twelve digits as a difference."""
+
+FEW = 100
+"""Inputs that are predicted together on square roots at least."""
 
 
 class NotFiniteError(ValueError):
@@ -46,7 +50,10 @@ class _Solved:
         try:
             self.lower = np.asarray(cholesky(B, lower=True, overwrite_a=True))
         except (LinAlgError, ValueError):
-            msg = "the posterior precision is not finite; check the inputs, the hyperparameters and the labels"
+            msg = (
+                "the posterior precision is singular or not finite in double precision; check the inputs, or use "
+                "a smaller prior variance or a larger noise"
+            )
             raise NotFiniteError(msg) from None
         self.log_det = log_det(self.lower)
         self.turned: Array | None = None
@@ -160,7 +167,7 @@ class DensePrior:
         self.covariances = tuple(covariances)
         self.X = X
         try:
-            self._K = [c(X) for c in self.covariances]
+            self._K = [finite(c, c(X)) for c in self.covariances]
         except MemoryError:
             msg = f"{len(X)} rows: a dense covariance of so many does not fit in memory; use structure='sparse'"
             raise MemoryError(msg) from None
@@ -186,17 +193,30 @@ class DensePrior:
         return Marginals(mean, cov, cov, log_z, partial(self.others, sites))
 
     def _on_roots(self, sites: Sites) -> Marginals:
-        mean, cov, log_z = square_root.condition(self._roots(), *sites)
+        mean, cov, log_z = square_root.condition(self.roots(), *sites)
         return Marginals(mean, cov, cov, log_z, partial(self.others, sites))
 
-    def _roots(self) -> list[Array]:
+    def _predicted_on_roots(self, sites: Sites, X: Array) -> tuple[Array, Array]:
+        """At other inputs, which are rows without a label; so many at a time as there are rows with one."""
+        N, (_, D) = len(self.X), sites.shift.shape
+        mean, cov = np.empty((len(X), D)), np.empty((len(X), D, D))
+        for rows in row_blocks(len(X), max(N, FEW)):
+            new = X[rows]
+            both = DensePrior(self.covariances, np.vstack([self.X, new]))
+            nothing = np.zeros((len(new), D, D)), np.zeros((len(new), D))
+            precision, shift = (np.concatenate(pair) for pair in zip(sites, nothing, strict=True))
+            found = square_root.condition(both.roots(), precision, shift)
+            mean[rows], cov[rows] = found[0][N:], found[1][N:]
+        return mean, cov
+
+    def roots(self) -> list[Array]:
         """Of each K; eigenvalues below zero are rounding."""
         values, vectors = np.linalg.eigh(np.stack(self._K))
         return list(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
 
     def others(self, sites: Sites) -> tuple[Array, Array]:
         """What all sites but a row's own say of it: one posterior per row."""
-        roots, mean, cov = self._roots(), np.empty_like(sites.shift), np.empty_like(sites.precision)
+        roots, mean, cov = self.roots(), np.empty_like(sites.shift), np.empty_like(sites.precision)
         for row in range(len(mean)):
             precision, shift = sites.precision.copy(), sites.shift.copy()
             precision[row], shift[row] = 0.0, 0.0
@@ -205,11 +225,27 @@ class DensePrior:
         return mean, cov
 
     def predict(self, sites: Sites, X: Array, *, joint: bool = False) -> tuple[Array, Array]:
-        """At other inputs."""
+        """At other inputs; marginals on square roots where ``K** - X'X`` is rounding."""
+        if joint:
+            return self._predict_joint(sites, X)
+        try:
+            solved = _Solved(self._K, sites)
+        except NotFiniteError:
+            if non_positive(sites.precision).any():
+                raise
+            return self._predicted_on_roots(sites, X)
+        prior = [c.diagonal(X) for c in self.covariances]
+        mean, cov = self._at(solved, sites, [c(X, self.X) for c in self.covariances], prior)
+        if solved.turned is None:
+            most = np.sqrt([each.max(initial=np.finfo(float).tiny) for each in prior])
+            rounded = np.flatnonzero(smallest_eigenvalues(cov / np.outer(most, most)) < ROUNDED)
+            if rounded.size:
+                mean[rounded], cov[rounded] = self._predicted_on_roots(sites, X[rounded])
+        return mean, cov
+
+    def _predict_joint(self, sites: Sites, X: Array) -> tuple[Array, Array]:
         solved = _Solved(self._K, sites)
         cross = [c(X, self.X) for c in self.covariances]
-        if not joint:
-            return self._at(solved, sites, cross, [c.diagonal(X) for c in self.covariances])
         a = solved.weights(self._K, sites.shift)
         mean = np.stack([k @ a[:, d] for d, k in enumerate(cross)], axis=1)
         less, more = solved.factors(cross)

@@ -10,7 +10,7 @@ from typing import Self, cast
 
 import numpy as np
 
-from gaussfold.checks import between, not_negative, whole
+from gaussfold.checks import between, generator, not_negative, whole
 from gaussfold.gp import checks, means, times
 from gaussfold.gp.affine import Affine, AffineMap
 from gaussfold.gp.covariances import Covariance
@@ -88,7 +88,7 @@ class Fitting:
         self.time_unit = times.unit_of(time_unit)
         self.clock_: times.Clock | None = None
         self.verbose = verbose
-        self.rng = np.random.default_rng(random_state)
+        self.rng = generator(random_state)
         self.memory_: QuasiNewtonMemory | None = None
         self.extras_ = NONE
         self.marginals_: Marginals
@@ -177,7 +177,7 @@ class Fitting:
 
     def step(self, damping: float | None = None) -> tuple[int, int]:
         """One iteration: sites by (9), then the posterior; returns the number of non-positive sites, and the first."""
-        damping = self.damping if damping is None else damping
+        damping = self.damping if damping is None else between("damping", damping, 0, 1, "(]")
         update = update_sites(self.recipe, self.labels, self.marginals_, self.sites_, self.memory_, damping)
         marginals = self.prior_.update(update.sites)
         self.sites_, self.memory_, self.marginals_ = update.sites, update.memory, marginals

@@ -21,7 +21,7 @@ from gaussfold.gp import hyper
 from gaussfold.gp.batch_learning import STEPS, learn_in_batches, rows_of_batch
 from gaussfold.gp.constraints import Constraints
 from gaussfold.gp.inference import FitResult, settle, start
-from gaussfold.gp.objective import BOUND, Objective
+from gaussfold.gp.objective import BOUND, LEAP, Objective
 from gaussfold.gp.restarts import chosen, twin
 from gaussfold.gp.sparse import SparsePrior, Tied
 from gaussfold.gp.stochastic import full_energy
@@ -32,10 +32,6 @@ from gaussfold.types import Array
 
 if TYPE_CHECKING:
     from gaussfold.gp.model import GaussianProcess
-
-LEAP = 8.0
-"""How far from its start one search may take a log hyperparameter."""
-
 
 FIRST_STAGE = 10
 """Steps on the subset of a large sparse model before batches of all rows take over."""
@@ -99,7 +95,9 @@ def learn(model: GaussianProcess, optimizer: str, options: Options) -> Learned:
     model.rule, model.curvature = problem.recipe.rule, problem.recipe.curvature
     search = _profile if problem.recipe.is_stationary else _alternate
     try:
-        starts = [options.constraints.inside(each) for each in chosen(model, problem.names, options.restarts)]
+        means = None if options.restarts == 0 else problem.linear.suggested()
+        found = chosen(model, problem.names, options.restarts, means)
+        starts = [options.constraints.inside(each) for each in found]
         return _best_of(problem, search, starts, options.max_iter)
     finally:
         model.rule, model.curvature = rule, curvature
@@ -198,7 +196,9 @@ def _minimise(fn: Callable[[Array], tuple[float, Array]], problem: Objective, li
     """L-BFGS from where the model is; a point where inference fails counts as very bad.
 
     No search leaves the box of half-width LEAP around its start, since a long first step may land where the energy is
-    all rounding (a noise of 1e-7); one that ends at such a fence is followed by another from there.
+    all rounding (a noise of 1e-7); one that ends at such a fence is followed by another from there. One that moves
+    inducing inputs is followed by one in which they stay: the energy of a rough process has a kink wherever one of them
+    meets a row, as it does where they were drawn from the rows, and the first step may already end at such a kink.
     """
     x0 = problem.get()
     first = fn(x0)  # an error here is the caller's to see
@@ -217,15 +217,18 @@ def _minimise(fn: Callable[[Array], tuple[float, Array]], problem: Objective, li
 
     free, x = len(problem.names), x0
     least, most = problem.limits
+    held = x0.size  # from here on nothing moves
     for _ in range(ceil(2.0 * BOUND / LEAP)):
         low, high = np.maximum(x[:free] - LEAP, least), np.minimum(x[:free] + LEAP, most)
-        bounds = [*zip(low, high, strict=True), *[(None, None)] * (x0.size - free)]
+        bounds = [*zip(low, high, strict=True), *[(None, None)] * (held - free), *[(v, v) for v in x[held:]]]
         options = {"maxiter": limit, "ftol": 1e-10, "gtol": 1e-6}
         found = minimize(safe, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
         at_fence = ((found.x[:free] == low) & (low > least)) | ((found.x[:free] == high) & (high < most))
         limit -= found.nit
         x = found.x
-        if limit <= 0 or not at_fence.any():
+        moved = problem.moves_inducing and held == x.size and problem.first_inducing > 0
+        held = problem.first_inducing if moved else held
+        if limit <= 0 or not (at_fence.any() or moved):
             break
     return Found(x, bool(found.success))
 

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gaussfold.gp.affine import Affine
+from gaussfold.gp.means import Means
 from gaussfold.gp.priors import Prior
+from gaussfold.gp.starts import mode_sites
+from gaussfold.linalg.small import applied, inverse
 from gaussfold.types import Array
 
 if TYPE_CHECKING:
@@ -58,6 +61,28 @@ class LinearParts:
         if self._mixes and model.mixing is not None:
             parts.append(model.mixing.ravel())
         return np.concatenate(parts)
+
+    def suggested(self) -> Means | None:
+        """The means that come closest to every row's own mode, which counts as much as it says; None if none is free.
+
+        From zero weights a trend looks like a process of enormous variance, and searches end in that valley.
+        """
+        model = self._model
+        if not self._means or model.means is None:
+            return None
+        sites = mode_sites(model.recipe, model.prior_moments(model.X_, model.extras_.offset), model.labels, 0.0)
+        if sites is None:
+            return None
+        says = np.diagonal(sites.precision, axis1=1, axis2=2)
+        least = 1e-9 * np.maximum(says.max(axis=1), np.finfo(float).tiny ** 0.5)
+        modes = applied(inverse(sites.precision + least[:, None, None] * np.eye(model.latents)), sites.shift)
+        modes -= 0.0 if model.extras_.offset is None else model.extras_.offset
+        found = list(model.means)
+        for d, features, _ in self._means:
+            root, mean = np.sqrt(says[:, d]), found[d]
+            weights = np.linalg.lstsq(root[:, None] * features, root * modes[:, d], rcond=None)[0]
+            found[d] = mean and mean.having(weights.tolist())
+        return tuple(found)
 
     def set(self, x: Array, prior: Prior) -> Prior:
         """Bring the model there; the prior around the new mean."""

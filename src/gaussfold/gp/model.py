@@ -208,9 +208,19 @@ class GaussianProcess(Predicting):
         return components(self, self._inputs(X, columns=self.X_.shape[1]))
 
     def plot(self, X: ArrayLike | None = None, *, ax: Any = None) -> Any:
-        """Draw data, median and bands of y over one input column (at X: a forecast, say), on Matplotlib's axes."""
+        """Draw data, median and bands of y over one input column (at X: a forecast, say), on Matplotlib's axes.
+
+        Several outputs have axes each, one below the other, and ``ax`` is a list of so many. Offsets are not in the
+        curve, since nobody knows them between rows.
+        """
         self._fitted()
         return plots.plot(self, X, ax)
+
+    def plot_components(self, X: ArrayLike | None = None, *, axes: Any = None) -> Any:
+        """Draw every part of a sum of covariances (trend, season, rest) with its own bands, one below the other."""
+        self._fitted()
+        self.refuse_if_gone()
+        return plots.plot_components(self, X, axes)
 
     # Streaming
 

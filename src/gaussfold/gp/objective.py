@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from gaussfold.gp.model import GaussianProcess
 
 BOUND = 16.0  # of a log hyperparameter, either way
+LEAP = 8.0
+"""How far from its start one search may take a log hyperparameter."""
 INNER_LIMIT = 200
 INNER_TOLERANCE = 1e-8
 COARSE_TOLERANCE = 1e-6
@@ -93,6 +95,8 @@ class Objective:
                 f"with rule 'vi' or 'ep' and exact curvature; use these, or fixed={linear_parts.names(model)!r}"
             )
             raise ValueError(msg)
+        spread = np.std(model.X_, axis=0)
+        self._spread = np.where(spread > 0.0, spread, 1.0)
         self.evaluations = 0
         self._value, self._tolerance = np.inf, COARSE_TOLERANCE
         self._exact = exact.seen_rows(model) if exact.is_exact(model) else None
@@ -102,12 +106,13 @@ class Objective:
         values = self.model.parameters()
         free = [np.log(values[name]) for name in self.names]
         Z = self.model.prior_.Z
-        return np.concatenate([free, self.linear.get(), Z.ravel() if self.moves_inducing and Z is not None else []])
+        moved = (Z / self._spread).ravel() if self.moves_inducing and Z is not None else np.empty(0)
+        return np.concatenate([free, self.linear.get(), moved])
 
     @property
     def limits(self) -> tuple[Array, Array]:
-        """Of the free log hyperparameters."""
-        return self.constraints.limits(self.names, BOUND)
+        """Of the free log hyperparameters, which may be far from one: inputs in nanoseconds have such length scales."""
+        return self.constraints.limits(self.names, BOUND, self.get()[: len(self.names)], LEAP)
 
     def at(self, values: Mapping[str, float]) -> Array:
         """The vector with these hyperparameters, inducing inputs where they are."""
@@ -119,6 +124,15 @@ class Objective:
         """Hyperparameters there, tied ones too."""
         values = dict(zip(self.names, np.exp(x[: len(self.names)]).tolist(), strict=True))
         return values | {name: values[leader] for name, leader in self._follows.items() if leader in values}
+
+    @property
+    def first_inducing(self) -> int:
+        """Where inducing inputs begin in the vector."""
+        return len(self.names) + len(self.linear.get())
+
+    def inducing(self, x: Array) -> Array | None:
+        """Inducing inputs, of which the vector holds multiples of the columns' spread; None if they do not move."""
+        return x.reshape(-1, len(self._spread)) * self._spread if self.moves_inducing else None
 
     def _evidence(self, x: Array, X: Array, y: Array) -> tuple[float, Array]:
         """Energy and slope where both have a closed form; the model stays where it is."""
@@ -136,10 +150,9 @@ class Objective:
 
     def set(self, x: Array) -> None:
         """Bring the model there, with the sites it has."""
-        model, count = self.model, len(self.names)
+        model, count, moved = self.model, len(self.names), self.first_inducing
         covariances, likelihood = hyper.replaced(model.covariances, model.likelihood, self.named(x))
-        moved = count + len(self.linear.get())
-        Z = x[moved:].reshape(-1, model.X_.shape[1]) if self.moves_inducing else None
+        Z = self.inducing(x[moved:])
         prior = self.linear.set(x[count:moved], model.prior_.with_covariances(covariances, Z))
         model.covariances, model.likelihood, model.prior_ = covariances, likelihood, prior
         try:
@@ -187,8 +200,11 @@ class Objective:
         """Of the energy at these sites."""
         found = energy_gradient(self.model, settled=settled)
         free = self.led(dict(found.parameters))
-        inducing = found.inducing if self.moves_inducing and found.inducing is not None else np.empty(0)
-        return np.concatenate([free, self.linear.gradient(), inducing.ravel()])
+        return np.concatenate([free, self.linear.gradient(), self.by_inducing(found.inducing)])
+
+    def by_inducing(self, slope: Array | None) -> Array:
+        """The gradient in the coordinates of `inducing`."""
+        return (slope * self._spread).ravel() if self.moves_inducing and slope is not None else np.empty(0)
 
     def profile(self, x: Array) -> tuple[float, Array]:
         """Energy and slope with inference run to its end."""

@@ -170,7 +170,7 @@ def _quantile(given: Any, weights: Array, q: float, discrete: bool) -> Array:
         middle = 0.5 * (low + high)
         reached = given.cdf(np.broadcast_to(middle[:, None], each.shape)) @ weights >= q
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-    return np.asarray(np.floor(high + 1e-9 * (1.0 + np.abs(high))) if discrete else high)
+    return np.asarray(np.maximum(np.floor(high + 1e-9 * (1.0 + np.abs(high))), 0.0) if discrete else high)
 
 
 @lru_cache(maxsize=8)

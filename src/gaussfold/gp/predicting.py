@@ -7,7 +7,7 @@ from typing import Literal, overload
 
 import numpy as np
 
-from gaussfold.checks import between
+from gaussfold.checks import between, generator, whole
 from gaussfold.gp import checks, outcomes
 from gaussfold.gp.extras import offset_of
 from gaussfold.gp.fitting import Fitting
@@ -67,11 +67,12 @@ class Predicting(Fitting):
     ) -> Array:
         """Joint draws of the latents at new inputs, shape (n_samples, n, D)."""
         self._fitted()
-        rng = self.rng if random_state is None else np.random.default_rng(random_state)
+        rng = self.rng if random_state is None else generator(random_state)
         rows = self._inputs(X, columns=self.X_.shape[1])
+        count = whole("n_samples", n_samples)
         if self.batch_size is not None:
-            return self._sparse.sample_tied(self.tied_, rows, n_samples, rng)
-        return self.prior_.sample(self.sites_, rows, n_samples, rng)
+            return self._sparse.sample_tied(self.tied_, rows, count, rng)
+        return self.prior_.sample(self.sites_, rows, count, rng)
 
     def latents_at(self, rows: Array) -> tuple[Array, Array]:
         """As `predict_latent` says, at inputs that are numbers already."""
@@ -93,6 +94,9 @@ class Predicting(Fitting):
         Several outputs have an axis of their own, the second.
         """
         levels = [q] if isinstance(q, int | float) else list(q)
+        if not levels:
+            msg = f"q={q!r} has no levels; give at least one, such as q=0.5"
+            raise ValueError(msg)
         found = self.quantiles_of(*self.predict_latent(X, offset=offset), levels)
         return found[..., 0] if isinstance(q, int | float) else found
 
@@ -111,7 +115,7 @@ class Predicting(Fitting):
         offset: ArrayLike | None = None,
     ) -> Array:
         """Draws of y at new inputs, latents drawn jointly: shape (n_samples, n), several outputs (n_samples, n, P)."""
-        rng = self.rng if random_state is None else np.random.default_rng(random_state)
+        rng = self.rng if random_state is None else generator(random_state)
         latents = self.sample_posterior(X, n_samples, rng)
         known = offset_of(offset, latents.shape[1], self.latents)
         return outcomes.drawn(self.likelihood, latents if known is None else latents + known, rng)

@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 
 from gaussfold.gp.covariances import Covariance
+from gaussfold.gp.covariances.state_space import StateSpace
 from gaussfold.types import Array, Sites
 
 
@@ -96,13 +97,36 @@ def split(precision: Array) -> tuple[Array, np.ndarray, Array]:
     return vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :], rows, negative
 
 
+def finite(covariance: Covariance, values: Array) -> Array:
+    """The values of a covariance, which must be numbers."""
+    if not np.isfinite(values).all():
+        raise _overflow(covariance)
+    return values
+
+
+def space_of(covariance: Covariance) -> StateSpace:
+    """Its state space, which must be of numbers."""
+    try:
+        space = covariance.state_space()
+    except OverflowError:
+        raise _overflow(covariance) from None
+    finite(covariance, space.feedback)
+    return space
+
+
+def _overflow(covariance: Covariance) -> ValueError:
+    return ValueError(
+        f"{covariance!r} overflows at these inputs; check its hyperparameters, or bring the inputs to its scale"
+    )
+
+
 def lost(row: int | None = None, what: str = "", *, sharp: bool = False) -> ValueError:
     """The error for sites that leave no posterior, or (sharp) none that covariances can hold in double precision."""
     where = "" if row is None else f" ({what} row {row})"
     if sharp:
         msg = (
-            f"the sites are too sharp for a gradient in double precision{where}: their precision exceeds that of the "
-            "prior by more than 1e15; use smaller prior variances, or go on with the iterations before learning"
+            f"the sites are too sharp for double precision{where}: their precision exceeds that of the prior by more "
+            "than 1e15; use smaller prior variances or a larger noise, or go on with the iterations before learning"
         )
         return ValueError(msg)
     msg = (

@@ -16,6 +16,7 @@ from scipy.signal import lombscargle
 
 from gaussfold.gp import exact, hyper
 from gaussfold.gp.covariances import Covariance
+from gaussfold.gp.means import Means
 from gaussfold.likelihoods import Gaussian
 from gaussfold.likelihoods.chained import VectorLikelihood
 from gaussfold.likelihoods.gaussian_noise import GaussianNoise
@@ -33,19 +34,38 @@ FEW_ROWS = 1000
 ITERATIONS = 30
 
 
-def chosen(model: GaussianProcess, names: Sequence[str], restarts: int | None) -> list[dict[str, float]]:
-    """Values of these hyperparameters to start from, the most promising first: one more than restarts."""
+def chosen(
+    model: GaussianProcess, names: Sequence[str], restarts: int | None, means: Means | None = None
+) -> list[dict[str, float]]:
+    """Values of these hyperparameters to start from, the most promising first: one more than restarts.
+
+    If others start better from the mean functions ``means``, the model is given these.
+    """
     given = {name: model.parameters()[name] for name in names}
     if restarts == 0 or not names:
         return [given]
     if restarts is None:
         restarts = 1 if len(model.X_) <= FEW_ROWS else 0
     rows = _some(len(model.X_), SCREEN)
-    candidates = [given, *suggested(model, given, model.X_[rows], model.Y_[rows])]
-    energies = [screened(model, values, rows) for values in candidates]
+    candidates, energies = _screen(model, given, rows)
+    if means is not None:
+        before, model.means = model.means, means
+        others, theirs = _screen(model, given, rows)
+        if min(theirs) < min(energies):
+            candidates, energies = others, theirs
+        else:
+            model.means = before
     order = np.argsort(energies, kind="stable")
     best = [candidates[i] for i in order[: restarts + 1] if np.isfinite(energies[i])]
     return best or [given]
+
+
+def _screen(
+    model: GaussianProcess, given: dict[str, float], rows: np.ndarray
+) -> tuple[list[dict[str, float]], list[float]]:
+    """Starts, and the energy that each has on these rows."""
+    candidates = [given, *suggested(model, given, rows)]
+    return candidates, [screened(model, values, rows) for values in candidates]
 
 
 def _some(count: int, most: int) -> np.ndarray:
@@ -90,17 +110,33 @@ def twin(
     )  # fmt: skip
 
 
-def suggested(model: GaussianProcess, given: Mapping[str, float], X: Array, Y: Array) -> list[dict[str, float]]:
-    """Starts from the data's own scales; what is neither a length, a variance, a noise nor a period stays as given."""
-    values = dict(given) | _of_labels(given, Y, model.likelihood)
+def suggested(model: GaussianProcess, given: Mapping[str, float], rows: np.ndarray) -> list[dict[str, float]]:
+    """Starts from the data's own scales; what is no length, variance, noise, period or frequency stays as given."""
+    X, Y = model.X_[rows], _around_zero(model, given, rows)
     circles = {name.rpartition(".")[0] for name in given if name.endswith(".period")}
-    period = _period(X, Y) if circles else None
-    if period is not None:
-        values |= {f"{owner}.period": period for owner in circles}
+    values = dict(given) | _of_labels(given, Y, model.likelihood) | _of_waves(given, circles, X, Y)
     lengths = [n for n in given if "lengthscale" in n.rpartition(".")[2] and n.rpartition(".")[0] not in circles]
     reach = hyper.ranges_of(model.covariances, lengths, X)
     shares = SHARES if lengths else (1.0,)
     return [values | dict(zip(lengths, share * reach, strict=True)) for share in shares]
+
+
+def _around_zero(model: GaussianProcess, given: Mapping[str, float], rows: np.ndarray) -> Array:
+    """Labels, without what mean functions and offsets say of them where they lie around the first latent."""
+    Y: Array = model.Y_[rows].copy()
+    if _is_located(given, model.likelihood):
+        known = model.mean_at(model.X_[rows])[:, 0]
+        Y[:, 0] -= known if model.extras_.offset is None else known + model.extras_.offset[rows, 0]
+    return Y
+
+
+def _of_waves(given: Mapping[str, float], circles: set[str], X: Array, Y: Array) -> dict[str, float]:
+    """Periods of these covariances and frequencies of waves, where the labels have one."""
+    waves = [name for name in given if name.endswith(".frequency")]
+    period = _period(X, Y) if circles or waves else None
+    if period is None:
+        return {}
+    return {f"{owner}.period": period for owner in circles} | dict.fromkeys(waves, 2.0 * np.pi / period)
 
 
 def _of_labels(given: Mapping[str, float], Y: Array, likelihood: object) -> dict[str, float]:
@@ -109,16 +145,16 @@ def _of_labels(given: Mapping[str, float], Y: Array, likelihood: object) -> dict
     A latent of unit variance is what links are made for: odds, rates and scales within a factor of ten.
     """
     y = Y[:, 0][~np.isnan(Y[:, 0])]
-    if not (isinstance(likelihood, GaussianNoise) or _is_noise(given)):
+    if not _is_located(given, likelihood):
         return {name: 1.0 for name in given if name.endswith("variance")}
     spread = float(y.std()) if y.size > 1 and y.std() > 0.0 else 1.0
     variances = {name: spread**2 for name in given if name.endswith("variance")}
     return variances | {name: 0.3 * spread for name in ("likelihood.std", "likelihood.scale") if name in given}
 
 
-def _is_noise(given: Mapping[str, float]) -> bool:
-    """Whether the likelihood has a noise of the labels' own scale."""
-    return "likelihood.std" in given or "likelihood.scale" in given
+def _is_located(given: Mapping[str, float], likelihood: object) -> bool:
+    """Whether labels lie around the first latent, with a noise of their own scale."""
+    return isinstance(likelihood, GaussianNoise) or "likelihood.std" in given or "likelihood.scale" in given
 
 
 def _period(X: Array, Y: Array) -> float | None:

@@ -18,7 +18,7 @@ from scipy.linalg.lapack import dpotri
 from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.dense import draw
 from gaussfold.gp.origin import GONE
-from gaussfold.gp.priors import Marginals, PriorGradient, Slopes, lost
+from gaussfold.gp.priors import Marginals, PriorGradient, Slopes, finite, lost
 from gaussfold.gp.row_blocks import row_blocks
 from gaussfold.linalg.jitter import jittered_root
 from gaussfold.linalg.roots import log_det
@@ -96,7 +96,8 @@ class Solved:
         try:
             self._lower = lower = np.asarray(cholesky(np.eye(size) + tied.precision, lower=True))
         except LinAlgError:
-            raise lost() from None
+            values = np.linalg.eigvalsh(tied.precision)  # below zero by more than rounding: sites that are negative
+            raise lost(sharp=bool(values[0] >= -1e-12 * values[-1])) from None
         self.mean = np.asarray(cho_solve((lower, True), tied.shift))
         self.log_z = -0.5 * log_det(lower) + 0.5 * float(tied.shift @ self.mean)
 
@@ -143,7 +144,8 @@ class SparsePrior:
         self.covariances = tuple(covariances)
         self.X, self.Z, self.base = X, Z, base
         self.roots = [
-            jittered_root(c(Z), f"the covariance of the {len(Z)} inducing inputs", REMEDY) for c in self.covariances
+            jittered_root(finite(c, c(Z)), f"the covariance of the {len(Z)} inducing inputs", REMEDY)
+            for c in self.covariances
         ]
         self._features: Features | None = None
         self._last: tuple[Sites, Solved] | None = None

@@ -79,7 +79,7 @@ def header(
     if model.means is not None:
         described["mean"] = registry.encode(model.means)
     if model.clock_ is not None:
-        described["clock"] = list(model.clock_)
+        described["clock"] = [part for part in model.clock_ if part is not None]
     if past is not None:
         described["stream"] = [past[0].time, past[1], past[2]]
     if "result_" in given:
@@ -211,8 +211,9 @@ def finish(model: GaussianProcess, described: Mapping[str, Any], arrays: Mapping
     model.prior_ = model.prior_at(model.X_, model.extras_, arrays.get("Z"), _gone(past, arrays))
     model.memory_ = memory(arrays)
     if "clock" in described:
-        unit, zoned = described["clock"]
-        model.clock_ = Clock(one_of("clock", unit, UNITS), bool(zoned))
+        unit, zoned, *columns = described["clock"]
+        where = tuple(whole("clock", c, least=0) for c in columns[0]) if columns else None
+        model.clock_ = Clock(one_of("clock", unit, UNITS), bool(zoned), where)
     if "tied.shift" in arrays:
         model.tied_ = Tied(arrays["tied.precision"], arrays["tied.shift"])
     else:

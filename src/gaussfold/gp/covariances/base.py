@@ -143,6 +143,11 @@ class Covariance(ABC):
 
     __rmul__ = __mul__
 
+    def __truediv__(self, divisor: float) -> Covariance:
+        if not isinstance(divisor, int | float):
+            return NotImplemented
+        return self.scaled(1.0 / positive("a divisor of a covariance", float(divisor)))
+
     def on(self, *columns: int) -> Covariance:
         """The same covariance of these input columns only (its active dimensions); see `Columns`."""
         from gaussfold.gp.covariances.columns import Columns  # which is a covariance itself
