@@ -9,6 +9,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import gaussfold as gf
@@ -19,7 +20,7 @@ from gaussfold.distributed import ShardError, StoppedError, processes
 from gaussfold.distributed.fitting import engine_of
 from gaussfold.distributed.plan import rounds_of
 from gaussfold.distributed.processes import Processes
-from gaussfold.distributed.work import Base, Task, learn_shard
+from gaussfold.distributed.work import Base, Task, learn_shards
 from tests.cli.helpers import ENVIRONMENT, clicks, last_json
 from tests.cli.helpers import run as run_here
 from tests.distributed.helpers import SMALL, Here, bits_of, learn, model
@@ -202,12 +203,12 @@ def test_the_driver_learns_alone_and_tries_again(data, monkeypatch):
     expected = bits_of(learn(data, Here(0), model("auto"))[0])
     failures = iter([True] * 4)
 
-    def failing(opened, task, stop):
-        if task.shard.round == 3 and next(failures, False):
+    def failing(opened, batch, stop):
+        if batch[0].shard.round == 3 and next(failures, False):
             raise MemoryError
-        return learn_shard(opened, task, stop)
+        return learn_shards(opened, batch, stop)
 
-    monkeypatch.setattr(processes, "learn_shard", failing)
+    monkeypatch.setattr(processes, "learn_shards", failing)
     with Processes(1) as engine:
         assert bits_of(learn(data, engine, model("auto"))[0]) == expected
         assert engine.pids == []
@@ -324,6 +325,21 @@ def test_changed_inputs_and_other_runs_are_not_resumed(cli, data, tmp_path):
     code, _, err = cli("train", own, "-b", 10, "-f", target, "--workers", 1, "--resume", "--skip-bad", 1, "--quiet")
     assert code == 0, err
     assert gf.load(target).examples == 1499
+
+
+def test_a_table_is_resumed_too(cli, tmp_path):
+    table, target = tmp_path / "clicks.csv", tmp_path / "m"
+    rng = np.random.default_rng(8)
+    rows = [f"{rng.integers(2)},u{rng.integers(30)},{rng.gamma(2.0):.3f}" for _ in range(1500)]
+    options = ("train", table, "-b", 10, "--quiet", "--workers", 1)
+    table.write_text("\n".join(["click,u,x", *rows[:1400], "17,u1,2.000", *rows[1400:]]) + "\n")
+    code, _, err = cli(*options, "-f", target, "--label", "click")
+    assert code == 3, err
+    assert 0 < gf.load(target).examples < 1500
+    code, _, err = cli(*options, "-f", target, "--resume", "--skip-bad", 1)
+    assert code == 0, err
+    assert cli(*options, "-f", tmp_path / "whole", "--label", "click", "--skip-bad", 1)[0] == 0
+    assert sha(target) == sha(tmp_path / "whole")
 
 
 def test_a_scheduler_that_is_not_there(data, tmp_path, monkeypatch):

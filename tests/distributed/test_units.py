@@ -1,6 +1,7 @@
 """Units cover an input once, whatever it is; inputs that do not go together are refused before any row is learned."""
 
 import gzip
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -79,6 +80,16 @@ def test_the_digest_is_of_the_data_not_of_the_place(tmp_path):
     raw[2:3] = b"9"
     path.write_bytes(bytes(raw))
     assert units_of(path, Reading(bits=10), Roles(), 100).digest != one.digest
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow"])
+def test_a_model_that_knows_the_columns_knows_its_input_again(kind, tmp_path):
+    path = write(kind, tmp_path)
+    one = units_of(path, Reading(bits=10), Roles(label="click"), 100)
+    assert one.reading.columns is not None
+    again = units_of(path, replace(one.reading, format=None), Roles(), 100)
+    assert again.digest == one.digest
+    assert units_of(path, Reading(bits=10), Roles(label="click", ignore=("age",)), 100).digest != one.digest
 
 
 def test_several_files_and_an_empty_one(tmp_path):

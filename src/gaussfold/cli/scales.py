@@ -88,6 +88,7 @@ class Scales:
         """
         found: dict[str, np.ndarray] = {}
         if self.values.size:
+            slots = self._measured(before, slots)  # of text most values are 1, which is no measurement
             old = before.values[slots] if before.values.size else np.zeros((slots.size, 2), np.float32)
             count, root = self.values[slots].astype(float).T
             count_before, root_before = old.astype(float).T
@@ -100,6 +101,12 @@ class Scales:
             found = {"slots": self.slots, "columns": _without(self.columns, old)}
             self.columns = old.copy()
         return found
+
+    def _measured(self, before: Scales, slots: np.ndarray) -> np.ndarray:
+        """Those of the slots whose values differ: count and size are looked at as one word."""
+        now = self.values.view(np.uint64)[slots, 0]
+        known = before.values.view(np.uint64)[slots, 0] if before.values.size else np.uint64(0)
+        return slots[now != known]
 
     def add(self, found: dict[str, np.ndarray], width: int) -> None:
         """What some shard has learned: see :meth:`take_gained`."""

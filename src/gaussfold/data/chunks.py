@@ -107,6 +107,10 @@ class Workspace:
         self._allocate(n_bytes, entries)
         self.scratch.seen[:] = seen
 
+    def forget_names(self) -> None:
+        """No slot was named yet."""
+        self.scratch.seen[:] = 0
+
     def next_rows(self) -> Rows:
         """Return the arrays of the chunk used longest ago."""
         self._turn = (self._turn + 1) % len(self._ring)

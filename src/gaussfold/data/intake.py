@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Self
 
 from gaussfold.data.chunks import Workspace
 from gaussfold.data.reading import Reading, Roles
@@ -27,6 +28,13 @@ class Intake:
     chunk_bytes: int = 1 << 20
     n_bad: int = 0
     refuse_nul: bool = False
+
+    def again(self, reading: Reading, max_bad: int) -> Self:
+        """Another run, as if it were the first, in the memory of this one, which is over."""
+        new = replace(self, reading=reading, max_bad=max_bad, n_bad=0)
+        vars(new)["workspace"] = self.workspace
+        new.workspace.forget_names()
+        return new
 
     @cached_property
     def workspace(self) -> Workspace:

@@ -72,7 +72,7 @@ def units_of(
     if "-" in names:
         msg = "-: workers cannot share standard input; give files"
         raise DataError(msg)
-    digest = hashlib.sha256(repr((unit_rows, reading.to_json(), dataclasses.astuple(roles))).encode())
+    digest = hashlib.sha256()
     found: list[Unit] = []
     first: _Typed | None = None
     for name in names:
@@ -96,6 +96,8 @@ def units_of(
     if not found:
         msg = f"{names[0]}: there are no rows in the input; give files that have some"
         raise DataError(msg)
+    settled = dataclasses.replace(reading, format=None)  # what columns mean, whether the user said so or a model did
+    digest.update(repr((unit_rows, settled.to_json())).encode())
     return Units(tuple(found), reading, int.from_bytes(digest.digest()[:7], "big"))
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
 from gaussfold.distributed.rounds import ShardError
-from gaussfold.distributed.work import Base, Learned, StoppedError, Task, learn_bytes
+from gaussfold.distributed.work import Base, Learned, StoppedError, Task, groups, learn_bytes, together_of
 
 ATTEMPTS = 5
 """So often a shard may fail before the run ends."""
@@ -54,14 +54,17 @@ class OnDask:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph")
             held = self._client.submit(bytes, base.raw, key=f"gaussfold-base-{base.key}", pure=False)
-        futures = {}
-        for task in tasks:
-            name = f"gaussfold-round-{task.shard.round}-shard-{task.shard.index}-{base.key}"
-            future = self._client.submit(
-                learn_bytes, held, base.key, pickle.dumps(task), key=name, retries=ATTEMPTS - 1, pure=False
-            )
-            futures[future] = task
-        coming = cluster.as_completed(list(futures), loop=self._client.loop)
+        futures, sums = {}, {}
+        for group in groups(tasks):
+            shards = [self._shard(held, base, task) for task in group]
+            futures.update(zip(shards, group, strict=True))
+            if len(group) == 1:
+                sums[shards[0]] = shards
+                continue
+            of = group[0].shard
+            name = f"gaussfold-round-{of.round}-shards-{of.index}-to-{group[-1].shard.index}-{base.key}"
+            sums[self._client.submit(together_of, *shards, key=name, retries=ATTEMPTS - 1, pure=False)] = shards
+        coming = cluster.as_completed(list(sums), loop=self._client.loop)
         try:
             while not coming.is_empty():
                 if stop():
@@ -70,9 +73,16 @@ class OnDask:
                     time.sleep(PATIENCE)
                     continue
                 future = next(coming)
-                yield self._result(future, futures[future])
+                failed = [shard for shard in sums[future] if shard.status == "error"]
+                yield self._result(future, futures[failed[0] if failed else sums[future][0]])
         finally:
-            self._client.cancel([*futures, held])
+            self._client.cancel([*sums, *futures, held])
+
+    def _shard(self, held: Any, base: Base, task: Task) -> Any:
+        name = f"gaussfold-round-{task.shard.round}-shard-{task.shard.index}-{base.key}"
+        return self._client.submit(
+            learn_bytes, held, base.key, pickle.dumps(task), key=name, retries=ATTEMPTS - 1, pure=False
+        )
 
     @staticmethod
     def _result(future: Any, task: Task) -> Learned:

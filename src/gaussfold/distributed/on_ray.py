@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
 from gaussfold.distributed.rounds import ShardError
-from gaussfold.distributed.work import Base, Learned, StoppedError, Task, learn_bytes
+from gaussfold.distributed.work import Base, Learned, StoppedError, Task, groups, learn_bytes, together_of
 
 ATTEMPTS = 5
 """So often a shard may fail before the run ends."""
@@ -34,12 +34,18 @@ class OnRay:
         """What came of every task, as it comes. The base lies in the object store, once a node."""
         ray = self._ray
         held = ray.put(base.raw)
-        work = ray.remote(learn_bytes)
-        waiting = {}
-        for task in tasks:
-            name = f"gaussfold-round-{task.shard.round}-shard-{task.shard.index}"
-            tried = work.options(name=name, max_retries=ATTEMPTS - 1, retry_exceptions=True)
-            waiting[tried.remote(held, base.key, pickle.dumps(task))] = task
+        work, add = ray.remote(learn_bytes), ray.remote(together_of)
+        waiting: dict[Any, list[tuple[Any, Task]]] = {}
+        for group in groups(tasks):
+            shards = []
+            for task in group:
+                name = f"gaussfold-round-{task.shard.round}-shard-{task.shard.index}"
+                tried = work.options(name=name, max_retries=ATTEMPTS - 1, retry_exceptions=True)
+                shards.append((tried.remote(held, base.key, pickle.dumps(task)), task))
+            of = group[0].shard
+            adding = add.options(name=f"gaussfold-round-{of.round}-shards-from-{of.index}", max_retries=ATTEMPTS - 1)
+            total = shards[0][0] if len(group) == 1 else adding.remote(*(reference for reference, _ in shards))
+            waiting[total] = shards
         try:
             while waiting:
                 done, _ = ray.wait(list(waiting), timeout=PATIENCE)
@@ -48,14 +54,25 @@ class OnRay:
                 for reference in done:
                     yield self._result(reference, waiting.pop(reference))
         finally:
-            for reference in waiting:
-                ray.cancel(reference, force=True)
+            for total, shards in waiting.items():
+                for reference in (total, *(one for one, _ in shards)):
+                    ray.cancel(reference, force=True)
 
-    def _result(self, reference: Any, task: Task) -> Learned:
+    def _result(self, reference: Any, shards: list[tuple[Any, Task]]) -> Learned:
         try:
             learned: Learned = self._ray.get(reference)
         except self._ray.exceptions.RayError as error:
+            task = next((task for one, task in shards if self._has_failed(one)), shards[0][1])
             why = " ".join(f"{type(error).__name__}: {error}".split())[:300]
             msg = f"{task.shard}: its worker failed {ATTEMPTS} times ({why}); is there enough memory, and the library?"
             raise ShardError(msg) from error
         return learned
+
+    def _has_failed(self, reference: Any) -> bool:
+        try:
+            self._ray.get(reference, timeout=0)
+        except self._ray.exceptions.GetTimeoutError:
+            return False
+        except self._ray.exceptions.RayError:
+            return True
+        return False

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
 from gaussfold.distributed.rounds import ShardError
-from gaussfold.distributed.work import Base, Learned, StoppedError, Task, learn_bytes
+from gaussfold.distributed.work import Base, Learned, StoppedError, Task, learn_bytes, together
 
 
 @final
@@ -23,7 +23,7 @@ class OnSpark:
         self._context = session.sparkContext
 
     def run(self, base: Base, tasks: Sequence[Task], stop: Callable[[], bool]) -> Iterator[Learned]:
-        """What came of every task, when all are done: Spark has no results one by one without a job for each."""
+        """What came of all tasks together: Spark has no results one by one without a job for each."""
         if stop():
             raise StoppedError
         context, key = self._context, base.key
@@ -34,9 +34,12 @@ class OnSpark:
         def learn(task: bytes) -> bytes:
             return pickle.dumps(learn_bytes(held.value, key, task))
 
+        def add(one: bytes, other: bytes) -> bytes:
+            return pickle.dumps(together([pickle.loads(one), pickle.loads(other)]))
+
         try:
             rows = context.parallelize([pickle.dumps(task) for task in tasks], len(tasks))
-            found = rows.map(learn).collect()
+            found: bytes = rows.map(learn).treeReduce(add)  # executors add up what they have, then the driver does
         except _spark_errors() as error:
             why = " ".join(f"{error}".split())[:400]
             names = f"{first}" if len(tasks) == 1 else f"one of {len(tasks)} shards from {first} on"
@@ -44,9 +47,8 @@ class OnSpark:
             raise ShardError(msg) from error
         finally:
             held.unpersist()
-        for one in found:
-            learned: Learned = pickle.loads(one)
-            yield learned
+        learned: Learned = pickle.loads(found)
+        yield learned
 
 
 def _spark_errors() -> tuple[type[Exception], ...]:

@@ -22,13 +22,13 @@ from multiprocessing import connection, get_all_start_methods, parent_process
 from multiprocessing.context import ForkContext, ForkProcess, SpawnContext, SpawnProcess
 from pathlib import Path
 from types import TracebackType
-from typing import Self, final
+from typing import Self, TypeAlias, final
 
 from threadpoolctl import threadpool_limits
 
 from gaussfold.checks import whole
 from gaussfold.distributed.rounds import ShardError
-from gaussfold.distributed.work import Base, Learned, Opened, StoppedError, Task, learn_shard, open_base
+from gaussfold.distributed.work import Base, Learned, Opened, StoppedError, Task, learn_shards, open_base
 
 ATTEMPTS = 5
 """So often a shard may fail before the run ends."""
@@ -38,10 +38,15 @@ PATIENCE = 0.2
 """Seconds between looks at whether somebody asked to stop, or a process has ended."""
 GRACE = 5.0
 """Seconds in which processes end by themselves when the work is done."""
+Batch: TypeAlias = tuple[Task, ...]
+"""Shards that a process learns before it says what it has learned."""
+Result: TypeAlias = tuple[Batch, Learned | Exception]
 LOST = BrokenProcessPool("its process has ended")
-THREADED = frozenset({"pyarrow", "jax", "ray", "torch", "distributed", "pyspark"})
-"""Modules with threads of their own, which a copy of the process would be without: no copy is made beside them."""
+THREADED = frozenset({"jax", "ray", "torch", "distributed", "pyspark"})
+"""Modules with threads of their own, which a copy of the process would be without: no copy is made beside them.
 
+Arrow starts its threads anew in a copy (at-fork handlers, from its version 11 on), so it is not among them.
+"""
 
 @final
 class Processes:
@@ -76,14 +81,15 @@ class Processes:
         left = {task.shard.index: task for task in tasks}
         failed: Counter[int] = Counter()
         while left:
-            now = _next(list(left.values()), failed)
-            for task, result in _here(base, now, stop) if here else self._some(base, now, stop):
+            now = _next(list(left.values()), failed, 1 if here else self._workers)
+            for some, result in _here(base, now, stop) if here else self._some(base, now, stop):
                 if isinstance(result, Learned):
-                    del left[task.shard.index]
+                    for task in some:
+                        del left[task.shard.index]
                     yield result
                     continue
-                failed[task.shard.index] += 1
-                _check(task, failed[task.shard.index], result)
+                failed.update(task.shard.index for task in some)
+                _check(some[0], failed[some[0].shard.index], result)
         if not here:
             self._written(base).unlink(missing_ok=True)
 
@@ -94,38 +100,36 @@ class Processes:
             path.write_bytes(base.raw)
         return path
 
-    def _some(
-        self, base: Base, tasks: Sequence[Task], stop: Callable[[], bool]
-    ) -> Iterator[tuple[Task, Learned | Exception]]:
-        """Run tasks once; what came of each, or what went wrong. A dead process takes all that are left with it."""
+    def _some(self, base: Base, batches: Sequence[Batch], stop: Callable[[], bool]) -> Iterator[Result]:
+        """Run batches once; what came of each, or what went wrong. A dead process takes all that are left with it."""
         if self._pool is None:
             context = _Forking() if self._own and _can_fork() else _Spawning()
             self._pool, self._started = ProcessPoolExecutor(self._workers, context, _prepare), []
         path = str(self._written(base))
-        futures: dict[Future[Learned], Task] = {}
+        futures: dict[Future[Learned], Batch] = {}
         known = len(_all_started)
         try:
-            for task in tasks:
-                futures[self._pool.submit(_learn, path, base.key, task)] = task
+            for batch in batches:
+                futures[self._pool.submit(_learn, path, base.key, batch)] = batch
         except BrokenProcessPool as error:
             self._end_pool()
-            yield from ((task, error) for task in tasks)
+            yield from ((batch, error) for batch in batches)
             return
         self._started += _all_started[known:]
         while futures:
             done, _ = wait(futures, PATIENCE, FIRST_COMPLETED)
             if not done and _has_ended(self._started):  # a process that ends while it begins is not always noticed
                 self._end_pool()
-                yield from ((task, LOST) for task in futures.values())
+                yield from ((batch, LOST) for batch in futures.values())
                 return
             if stop():
                 self._end_pool()
                 raise StoppedError
             for future in done:
-                task, wrong = futures.pop(future), LOST if future.cancelled() else future.exception()
+                batch, wrong = futures.pop(future), LOST if future.cancelled() else future.exception()
                 if isinstance(wrong, BrokenProcessPool):
                     self._end_pool()
-                yield (task, future.result()) if wrong is None else (task, _plain(wrong))
+                yield (batch, future.result()) if wrong is None else (batch, _plain(wrong))
 
     def _end_pool(self, grace: float = 0.0) -> None:
         """End the processes, whatever they are doing, after so many seconds in which they may end by themselves.
@@ -151,10 +155,21 @@ def _plain(error: BaseException) -> Exception:
     raise error
 
 
-def _next(left: Sequence[Task], failed: Counter[int]) -> Sequence[Task]:
-    """All that are left, or the one that has failed most."""
-    alone = max(failed[task.shard.index] for task in left) >= ALONE
-    return [max(left, key=lambda task: failed[task.shard.index])] if alone else left
+def _next(left: Sequence[Task], failed: Counter[int], workers: int) -> Sequence[Batch]:
+    """All that are left, or the one that has failed most.
+
+    A process takes several at a time, which it adds up itself; fewer and fewer, so that all are done at the same time.
+    Where one has failed it takes them one by one.
+    """
+    if max(failed[task.shard.index] for task in left) >= ALONE:
+        return [(max(left, key=lambda task: failed[task.shard.index]),)]
+    batches: list[Batch] = []
+    at = 0
+    while at < len(left):
+        size = 1 if failed or workers == 1 else max(1, (len(left) - at) // (2 * workers))
+        batches.append(tuple(left[at : at + size]))
+        at += size
+    return batches
 
 
 def _check(task: Task, times: int, error: Exception) -> None:
@@ -165,19 +180,19 @@ def _check(task: Task, times: int, error: Exception) -> None:
         raise ShardError(msg) from error
 
 
-def _here(base: Base, tasks: Sequence[Task], stop: Callable[[], bool]) -> Iterator[tuple[Task, Learned | Exception]]:
-    """Run tasks in this process; what came of each, or what went wrong."""
+def _here(base: Base, batches: Sequence[Batch], stop: Callable[[], bool]) -> Iterator[Result]:
+    """Run batches in this process; what came of each, or what went wrong."""
     opened = Opened(base.model)
-    for task in tasks:
-        try:
-            with threadpool_limits(1):  # as everywhere: with more threads matrices are multiplied in another order
-                learned = learn_shard(opened, task, stop)
-        except StoppedError:
-            raise
-        except Exception as error:
-            yield task, error
-        else:
-            yield task, learned
+    with threadpool_limits(1):  # as everywhere: with more threads matrices are multiplied in another order
+        for batch in batches:
+            try:
+                learned = learn_shards(opened, batch, stop)
+            except StoppedError:
+                raise
+            except Exception as error:
+                yield batch, error
+            else:
+                yield batch, learned
 
 
 class _Spawned(SpawnProcess):
@@ -233,5 +248,5 @@ def _end_with_driver() -> None:
         os._exit(1)
 
 
-def _learn(path: str, key: str, task: Task) -> Learned:
-    return learn_shard(open_base(Path(path).read_bytes, key), task)
+def _learn(path: str, key: str, batch: Batch) -> Learned:
+    return learn_shards(open_base(Path(path).read_bytes, key), batch)

@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from gaussfold.beliefs.diagonal.apart import AnyDelta
-from gaussfold.beliefs.diagonal.delta import CellDelta
-from gaussfold.beliefs.diagonal.stack_delta import StackDelta
 from gaussfold.data.messages import BrokenInputError, DataError
 from gaussfold.distributed.learning import Learner
 from gaussfold.distributed.plan import Scheme, Shard
-from gaussfold.distributed.work import Base, Learned, Task, never
+from gaussfold.distributed.work import Base, Learned, Task, merged, never
 
 
 class ShardError(RuntimeError):
@@ -89,20 +87,20 @@ class _Sum:
         self._found: dict[int, Learned] = {}
 
     def add(self, learned: Learned) -> None:
-        """Another shard, or the same again."""
+        """Another shard, or several together; or the same again."""
         if learned.refused is not None:
             raise (BrokenInputError if learned.broken else DataError)(learned.refused)
-        gained = learned.gained
-        if learned.index in self._found or gained is None or gained.delta is None:
+        gained, shards = learned.gained, [learned, *learned.others]
+        if gained is None or gained.delta is None or any(one.index in self._found for one in shards):
             return
         delta, gained.delta = gained.delta, None
-        self._total = delta if self._total is None else _merged(self._total, delta)
-        self._found[learned.index] = learned
-        outcome = self.outcome
-        outcome.rows += learned.rows
-        outcome.n_bad += learned.n_bad
-        outcome.worker_seconds += learned.seconds
-        outcome.bytes_moved += delta.nbytes
+        self._total = delta if self._total is None else merged(self._total, delta)
+        self.outcome.bytes_moved += delta.nbytes
+        for one in shards:
+            self._found[one.index] = one
+            self.outcome.rows += one.rows
+            self.outcome.n_bad += one.n_bad
+            self.outcome.worker_seconds += one.seconds
 
     def in_order(self) -> list[Learned]:
         """What came of the shards, in their order."""
@@ -132,12 +130,3 @@ class _Sum:
         entries = sum(one.entries for one in self._found.values())
         log_square = math.fsum(one.log_square for one in self._found.values())
         return max(1, min(1 << 60, round(SIZE * math.exp(log_square / entries)))) if entries else SIZE
-
-
-def _merged(one: AnyDelta, other: AnyDelta) -> AnyDelta:
-    """Both together: they come from one belief, so they are of one kind."""
-    if isinstance(one, StackDelta):
-        assert isinstance(other, StackDelta)
-        return one.merge(other)
-    assert isinstance(other, CellDelta)
-    return one.merge(other)

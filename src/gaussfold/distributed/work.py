@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
+import math
 import pickle
 import platform
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 import gaussfold
+from gaussfold.beliefs.diagonal.apart import AnyDelta
+from gaussfold.beliefs.diagonal.delta import CellDelta
+from gaussfold.beliefs.diagonal.stack_delta import StackDelta
+from gaussfold.beliefs.diagonal.stack_lanes import one_after_the_other
 from gaussfold.data.chunks import Chunk
 from gaussfold.data.intake import Intake
 from gaussfold.data.messages import BrokenInputError, DataError
@@ -90,6 +96,46 @@ class Learned:
     """What is wrong with the data, where that ends the run."""
     broken: bool = False
     """Whether the input is damaged, and not only strange."""
+    others: list[Learned] = field(default_factory=list)
+    """Shards whose deltas are in this one's: see `together`."""
+
+
+def together(found: Sequence[Learned]) -> Learned:
+    """What came of several shards as one, their deltas added up: less to send, and less for the driver to add.
+
+    Numbers are whole, so it is all the same who adds up what; what is counted in the order of the shards stays apart.
+    ``found`` is left as it is: an engine may ask for it again.
+    """
+    shards = [one for each in found for one in (each, *each.others)]
+    refused = next((one for one in shards if one.refused is not None), None)
+    if refused is not None:
+        return Learned(refused.index, refused=refused.refused, broken=refused.broken)
+    first, *others = [replace(one, gained=one.gained and replace(one.gained, delta=None), others=[]) for one in shards]
+    deltas = [each.gained.delta for each in found if each.gained is not None and each.gained.delta is not None]
+    if first.gained is not None and deltas:
+        first.gained.delta = functools.reduce(merged, deltas)
+    first.others = others
+    return first
+
+
+def together_of(*found: Learned) -> Learned:
+    """The same for engines that look for results among the arguments."""
+    return together(found)
+
+
+def groups(tasks: Sequence[Task]) -> list[Sequence[Task]]:
+    """Shards that are added up by whoever has them, before the driver adds up what is left: a tree of two levels."""
+    size = max(1, math.isqrt(len(tasks)))
+    return [tasks[at : at + size] for at in range(0, len(tasks), size)]
+
+
+def merged(one: AnyDelta, other: AnyDelta) -> AnyDelta:
+    """Both together: they come from one belief, so they are of one kind."""
+    if isinstance(one, StackDelta):
+        assert isinstance(other, StackDelta)
+        return one.merge(other)
+    assert isinstance(other, CellDelta)
+    return one.merge(other)
 
 
 def own_version() -> str:
@@ -114,6 +160,26 @@ class Opened:
         apart = found if known == (shards, least) else self.learner.apart(shards, least)
         yield apart
         self._free.append(((shards, least), apart))
+
+
+_read: list[tuple[object, Intake]] = []
+"""Runs over units that are over: their memory, tens of megabytes that have to be cleared first, is used again."""
+
+
+@contextlib.contextmanager
+def _intake(reading: Reading, max_bad: int, *, keep_names: bool) -> Iterator[Intake]:
+    """What one shard is read by."""
+    kind = (reading, keep_names)
+    try:
+        known, found = _read.pop()
+    except IndexError:
+        known = None
+    if known == kind:
+        intake = found.again(reading, max_bad)
+    else:
+        intake = Intake(reading, max_bad=max_bad, keep_names=keep_names, ring=2, refuse_nul=True)
+    yield intake
+    _read.append((kind, intake))
 
 
 _kept: dict[str, Opened] = {}
@@ -143,8 +209,12 @@ def learn_shard(base: Opened, task: Task, stop: Callable[[], bool] = never) -> L
     left_out: list[Unit] = []
     while True:
         try:
-            with base.apart(task.shard.count, task.least) as apart:
-                attempt = _Attempt(base.learner, apart, task, left_out, stop)
+            with (
+                base.apart(task.shard.count, task.least) as apart,
+                _intake(task.reading, task.skip_bad, keep_names=base.learner.names is not None) as intake,
+                one_after_the_other(),
+            ):
+                attempt = _Attempt(intake, apart, task, left_out, stop)
                 learned = attempt.learn()
             break
         except BrokenInputError as error:  # what came before the damage may be wrong as well: begin anew without
@@ -157,6 +227,11 @@ def learn_shard(base: Opened, task: Task, stop: Callable[[], bool] = never) -> L
     return learned
 
 
+def learn_shards(base: Opened, tasks: Sequence[Task], stop: Callable[[], bool] = never) -> Learned:
+    """Read and learn several, one after the other: see `together`."""
+    return together([learn_shard(base, task, stop) for task in tasks])
+
+
 def learn_bytes(raw: bytes, key: str, task: bytes) -> Learned:
     """On a worker of some engine: a shard that came as bytes, which no engine looks into."""
     with threadpool_limits(1):  # with more threads matrices are multiplied in another order
@@ -167,17 +242,16 @@ class _Attempt:
     """One pass over a shard's units, those left out that are damaged."""
 
     def __init__(
-        self, learner: Learner, apart: LearnerApart, task: Task, left_out: list[Unit], stop: Callable[[], bool]
+        self, intake: Intake, apart: LearnerApart, task: Task, left_out: list[Unit], stop: Callable[[], bool]
     ) -> None:
-        self._keep_names, self._stop = learner.names is not None, stop
+        self._intake, self._stop = intake, stop
         self._apart, self._task, self._left_out = apart, task, left_out
         self._out = Learned(task.shard.index)
         self.unit = task.shard.units[0]
 
     def learn(self) -> Learned:
-        out, task = self._out, self._task
+        out, task, intake = self._out, self._task, self._intake
         self._apart.begin(task.shard.index)
-        intake = Intake(task.reading, max_bad=task.skip_bad, keep_names=self._keep_names, ring=2, refuse_nul=True)
         for unit in task.shard.units:
             self.unit = unit
             if unit in self._left_out:

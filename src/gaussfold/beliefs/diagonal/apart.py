@@ -15,7 +15,7 @@ from gaussfold.beliefs.diagonal.delta import SCALE, CellDelta, fixed_evidence
 from gaussfold.beliefs.diagonal.exchange import tempered, twin
 from gaussfold.beliefs.diagonal.stack_delta import StackDelta
 from gaussfold.beliefs.diagonal.state import State
-from gaussfold.engine.sparse.deltas import FixedCells, note_slots, take_changes
+from gaussfold.engine.sparse.deltas import FixedCells, list_met, note_slots, take_changes
 from gaussfold.observations import Observations
 from gaussfold.rows import sparse_rows
 from gaussfold.trace import RowError, Trace
@@ -92,9 +92,11 @@ class Cells:
     def slots(self) -> np.ndarray:
         """Features that the shard's rows have met, in increasing order."""
         if self._sorted is None:
-            many = 32 * self._count > self._met.size
-            found = np.flatnonzero(self._met) if many else np.sort(self._slots[: self._count])
-            self._sorted = found.astype(np.int64, copy=False)
+            if 32 * self._count > self._met.size:
+                self._sorted = np.empty(self._count + 1, np.int64)
+                self._sorted = self._sorted[: list_met(self._met, self._sorted)]
+            else:
+                self._sorted = np.sort(self._slots[: self._count]).astype(np.int64)
         return self._sorted
 
     def delta(self, *, last: bool) -> CellDelta:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +24,17 @@ from gaussfold.types import Array, ArrayLike, Moments, Program
 
 SIDE_BY_SIDE = 1 << 14
 """So many entries are worth a thread of their own."""
+_threaded = ContextVar("threaded", default=True)
+
+
+@contextlib.contextmanager
+def one_after_the_other() -> Iterator[None]:
+    """Let lanes learn in the caller's thread: where other processes have work for the other cores. The numbers stay."""
+    before = _threaded.set(False)
+    try:
+        yield
+    finally:
+        _threaded.reset(before)
 
 
 def away(cells: Array, k: int, rng: np.random.Generator) -> Array:
@@ -104,7 +117,7 @@ def abreast(workers: Sequence[Callable[[Tell], None]], follow: Callable[[int, in
     ``follow(start, stop)`` is called in this thread. A worker that ends before it has told of all rows ends the work.
     """
     n = data.y.size
-    if data.rows.data.size < SIDE_BY_SIDE:  # not worth a thread
+    if data.rows.data.size < SIDE_BY_SIDE or not _threaded.get():  # not worth a thread
         line = _Line(len(workers), n)
         for k, work in enumerate(workers):
             line.run(work, k)

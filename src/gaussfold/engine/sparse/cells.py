@@ -141,6 +141,47 @@ def undo(
             seen[j] = log_seen[t]
 
 
+@compiled_inline
+def _look_one(
+    cells: np.ndarray, wide: np.uint64, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, mean: np.ndarray,
+    variance: np.ndarray,
+) -> None:  # fmt: skip
+    """Of one component that stands still: sums stay in registers."""
+    for r in range(indptr.size - 1):
+        m, v = 0.0, 0.0
+        for q in range(indptr[r], indptr[r + 1]):
+            j = np.uint64(indices[q]) * wide
+            x = np.float64(data[q])
+            m += x * np.float64(cells[j, 0, 0])
+            v += x * x * np.float64(cells[j, 1, 0])
+        mean[r, 0], variance[r, 0] = m, v
+
+
+@compiled_inline
+def _look_four(
+    cells: np.ndarray, wide: np.uint64, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, mean: np.ndarray,
+    variance: np.ndarray,
+) -> None:  # fmt: skip
+    """Of four: the lanes of a stack."""
+    for r in range(indptr.size - 1):
+        m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
+        v0, v1, v2, v3 = 0.0, 0.0, 0.0, 0.0
+        for q in range(indptr[r], indptr[r + 1]):
+            j = np.uint64(indices[q]) * wide
+            x = np.float64(data[q])
+            square = x * x
+            m0 += x * np.float64(cells[j, 0, 0])
+            m1 += x * np.float64(cells[j, 0, 1])
+            m2 += x * np.float64(cells[j, 0, 2])
+            m3 += x * np.float64(cells[j, 0, 3])
+            v0 += square * np.float64(cells[j, 1, 0])
+            v1 += square * np.float64(cells[j, 1, 1])
+            v2 += square * np.float64(cells[j, 1, 2])
+            v3 += square * np.float64(cells[j, 1, 3])
+        mean[r, 0], mean[r, 1], mean[r, 2], mean[r, 3] = m0, m1, m2, m3
+        variance[r, 0], variance[r, 1], variance[r, 2], variance[r, 3] = v0, v1, v2, v3
+
+
 @compiled
 def look(
     cells: np.ndarray, seen: np.ndarray, now: float, kind: int, prior: np.ndarray, indptr: np.ndarray,
@@ -149,6 +190,12 @@ def look(
     """X'm and Σ x² v for every row and component, nothing written; no feature may repeat in a row."""
     k = cells.shape[2]
     wide = np.uint64(1 if cells.shape[0] > 1 else 0)
+    if kind == STILL and k == 1:
+        _look_one(cells, wide, indptr, indices, data, mean, variance)
+        return
+    if kind == STILL and k == 4:
+        _look_four(cells, wide, indptr, indices, data, mean, variance)
+        return
     wide_prior = np.uint64(1 if prior.shape[0] > 1 else 0)
     for r in range(indptr.size - 1):
         for c in range(k):
