@@ -54,10 +54,13 @@ def test_the_same_bits_with_any_workers_and_nearly_one_pass(kind):
     np.testing.assert_allclose(one.variance(), order.variance(), rtol=0.1)
 
 
-def test_a_dense_belief_is_one_pass_nearly():
+@pytest.mark.parametrize("in_order", [False, True])
+def test_a_dense_belief_is_one_pass_nearly(in_order):
     X, y = dense(12000, 8)
+    if in_order:
+        X, y = X[np.argsort(X[:, 0])], y[np.argsort(X[:, 0])]
     one, order, shuffled = (gf.DenseGaussian.isotropic(8, std=2.0) for _ in range(3))
-    gf.distributed.fold(one, LOGIT, X, y)
+    gf.distributed.fold(one, LOGIT, X, y, scheme=Scheme(head=500))
     gf.fold(order, LOGIT, X, y)
     gf.fold(shuffled, LOGIT, X[::-1], y[::-1])
     assert one.kl(order) < max(0.05, 2.0 * shuffled.kl(order))

@@ -34,18 +34,7 @@ class OnRay:
         """What came of every task, as it comes. The base lies in the object store, once a node."""
         ray = self._ray
         held = ray.put(base.raw)
-        work, add = ray.remote(learn_bytes), ray.remote(together_of)
-        waiting: dict[Any, list[tuple[Any, Task]]] = {}
-        for group in groups(tasks):
-            shards = []
-            for task in group:
-                name = f"gaussfold-round-{task.shard.round}-shard-{task.shard.index}"
-                tried = work.options(name=name, max_retries=ATTEMPTS - 1, retry_exceptions=True)
-                shards.append((tried.remote(held, base.key, pickle.dumps(task)), task))
-            of = group[0].shard
-            adding = add.options(name=f"gaussfold-round-{of.round}-shards-from-{of.index}", max_retries=ATTEMPTS - 1)
-            total = shards[0][0] if len(group) == 1 else adding.remote(*(reference for reference, _ in shards))
-            waiting[total] = shards
+        waiting = dict(self._submitted(held, base, group) for group in groups(tasks))
         try:
             while waiting:
                 done, _ = ray.wait(list(waiting), timeout=PATIENCE)
@@ -57,6 +46,20 @@ class OnRay:
             for total, shards in waiting.items():
                 for reference in (total, *(one for one, _ in shards)):
                     ray.cancel(reference, force=True)
+
+    def _submitted(self, held: Any, base: Base, group: Sequence[Task]) -> tuple[Any, list[tuple[Any, Task]]]:
+        """What adds up the shards of a group, and what learns each of them."""
+        work, add = self._ray.remote(learn_bytes), self._ray.remote(together_of)
+        shards = []
+        for task in group:
+            name = f"gaussfold-round-{task.shard.round}-shard-{task.shard.index}"
+            tried = work.options(name=name, max_retries=ATTEMPTS - 1, retry_exceptions=True)
+            shards.append((tried.remote(held, base.key, pickle.dumps(task)), task))
+        if len(group) == 1:
+            return shards[0][0], shards
+        of = group[0].shard
+        adding = add.options(name=f"gaussfold-round-{of.round}-shards-from-{of.index}", max_retries=ATTEMPTS - 1)
+        return adding.remote(*(reference for reference, _ in shards)), shards
 
     def _result(self, reference: Any, shards: list[tuple[Any, Task]]) -> Learned:
         try:

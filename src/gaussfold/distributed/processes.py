@@ -48,6 +48,7 @@ THREADED = frozenset({"jax", "ray", "torch", "distributed", "pyspark"})
 Arrow starts its threads anew in a copy (at-fork handlers, from its version 11 on), so it is not among them.
 """
 
+
 @final
 class Processes:
     """So many processes. Use as a context manager: they are ended with it, and end on their own if we do.
@@ -84,8 +85,7 @@ class Processes:
             now = _next(list(left.values()), failed, 1 if here else self._workers)
             for some, result in _here(base, now, stop) if here else self._some(base, now, stop):
                 if isinstance(result, Learned):
-                    for task in some:
-                        del left[task.shard.index]
+                    _take_out(left, some)
                     yield result
                     continue
                 failed.update(task.shard.index for task in some)
@@ -153,6 +153,11 @@ def _plain(error: BaseException) -> Exception:
     if isinstance(error, Exception):
         return error
     raise error
+
+
+def _take_out(left: dict[int, Task], done: Batch) -> None:
+    for task in done:
+        del left[task.shard.index]
 
 
 def _next(left: Sequence[Task], failed: Counter[int], workers: int) -> Sequence[Batch]:

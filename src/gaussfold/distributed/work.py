@@ -106,16 +106,16 @@ def together(found: Sequence[Learned]) -> Learned:
     Numbers are whole, so it is all the same who adds up what; what is counted in the order of the shards stays apart.
     ``found`` is left as it is: an engine may ask for it again.
     """
-    shards = [one for each in found for one in (each, *each.others)]
-    refused = next((one for one in shards if one.refused is not None), None)
+    refused = next((one for one in found if one.refused is not None), None)
     if refused is not None:
-        return Learned(refused.index, refused=refused.refused, broken=refused.broken)
-    first, *others = [replace(one, gained=one.gained and replace(one.gained, delta=None), others=[]) for one in shards]
-    deltas = [each.gained.delta for each in found if each.gained is not None and each.gained.delta is not None]
-    if first.gained is not None and deltas:
-        first.gained.delta = functools.reduce(merged, deltas)
-    first.others = others
-    return first
+        return refused
+    shards = [one for each in found for one in (each, *each.others)]
+    gained = [one.gained for one in shards if one.gained is not None]
+    total = functools.reduce(merged, [part.delta for part in gained if part.delta is not None])
+    first, *others = [
+        replace(one, gained=replace(own, delta=None), others=[]) for one, own in zip(shards, gained, strict=True)
+    ]
+    return replace(first, gained=replace(gained[0], delta=total), others=others)
 
 
 def together_of(*found: Learned) -> Learned:

@@ -12,7 +12,7 @@ import numpy as np
 from gaussfold.beliefs.diagonal.state import State
 from gaussfold.engine.programs import can_be_marginalised, is_fast, is_newton_at_posterior, mix_rows, score_rows
 from gaussfold.engine.sparse.absorb import absorb_any, absorb_logit
-from gaussfold.engine.sparse.cells import look, undo
+from gaussfold.engine.sparse.cells import look, look_still, undo
 from gaussfold.engine.sparse.visit_any import HEIGHT, JOINT, MARGINAL, ONE_STEP
 from gaussfold.rows import Rows
 from gaussfold.trace import RowError, Trace
@@ -59,6 +59,9 @@ def look_at(state: State, rows: Rows) -> Moments:
     indptr, indices, data = rows.plain()
     if not state.alike:
         state.write(indices)
+    if state.still:
+        look_still(state.cells, indptr, indices, data, mean, variance)
+        return Moments(mean, variance)
     look(
         state.cells, state.seen, state.clock[0], state.kind, state.prior, indptr, indices, data, mean, variance
     )  # fmt: skip

@@ -141,28 +141,39 @@ def undo(
             seen[j] = log_seen[t]
 
 
+@compiled
+def look_still(
+    cells: np.ndarray, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, mean: np.ndarray, variance: np.ndarray
+) -> None:
+    """X'm and Σ x² v for every row and component of cells that stand still: the sums of :func:`look`, in registers."""
+    wide = np.uint64(1 if cells.shape[0] > 1 else 0)
+    k = cells.shape[2]
+    for c in range(0, k - k % 4, 4):
+        _look_at_four(cells, wide, c, indptr, indices, data, mean, variance)
+    for c in range(k - k % 4, k):
+        _look_at_one(cells, wide, c, indptr, indices, data, mean, variance)
+
+
 @compiled_inline
-def _look_one(
-    cells: np.ndarray, wide: np.uint64, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, mean: np.ndarray,
-    variance: np.ndarray,
+def _look_at_one(
+    cells: np.ndarray, wide: np.uint64, c: int, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray,
+    mean: np.ndarray, variance: np.ndarray,
 ) -> None:  # fmt: skip
-    """Of one component that stands still: sums stay in registers."""
     for r in range(indptr.size - 1):
         m, v = 0.0, 0.0
         for q in range(indptr[r], indptr[r + 1]):
             j = np.uint64(indices[q]) * wide
             x = np.float64(data[q])
-            m += x * np.float64(cells[j, 0, 0])
-            v += x * x * np.float64(cells[j, 1, 0])
-        mean[r, 0], variance[r, 0] = m, v
+            m += x * np.float64(cells[j, 0, c])
+            v += x * x * np.float64(cells[j, 1, c])
+        mean[r, c], variance[r, c] = m, v
 
 
 @compiled_inline
-def _look_four(
-    cells: np.ndarray, wide: np.uint64, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, mean: np.ndarray,
-    variance: np.ndarray,
+def _look_at_four(
+    cells: np.ndarray, wide: np.uint64, c: int, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray,
+    mean: np.ndarray, variance: np.ndarray,
 ) -> None:  # fmt: skip
-    """Of four: the lanes of a stack."""
     for r in range(indptr.size - 1):
         m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
         v0, v1, v2, v3 = 0.0, 0.0, 0.0, 0.0
@@ -170,16 +181,16 @@ def _look_four(
             j = np.uint64(indices[q]) * wide
             x = np.float64(data[q])
             square = x * x
-            m0 += x * np.float64(cells[j, 0, 0])
-            m1 += x * np.float64(cells[j, 0, 1])
-            m2 += x * np.float64(cells[j, 0, 2])
-            m3 += x * np.float64(cells[j, 0, 3])
-            v0 += square * np.float64(cells[j, 1, 0])
-            v1 += square * np.float64(cells[j, 1, 1])
-            v2 += square * np.float64(cells[j, 1, 2])
-            v3 += square * np.float64(cells[j, 1, 3])
-        mean[r, 0], mean[r, 1], mean[r, 2], mean[r, 3] = m0, m1, m2, m3
-        variance[r, 0], variance[r, 1], variance[r, 2], variance[r, 3] = v0, v1, v2, v3
+            m0 += x * np.float64(cells[j, 0, c])
+            m1 += x * np.float64(cells[j, 0, c + 1])
+            m2 += x * np.float64(cells[j, 0, c + 2])
+            m3 += x * np.float64(cells[j, 0, c + 3])
+            v0 += square * np.float64(cells[j, 1, c])
+            v1 += square * np.float64(cells[j, 1, c + 1])
+            v2 += square * np.float64(cells[j, 1, c + 2])
+            v3 += square * np.float64(cells[j, 1, c + 3])
+        mean[r, c], mean[r, c + 1], mean[r, c + 2], mean[r, c + 3] = m0, m1, m2, m3
+        variance[r, c], variance[r, c + 1], variance[r, c + 2], variance[r, c + 3] = v0, v1, v2, v3
 
 
 @compiled
@@ -190,12 +201,6 @@ def look(
     """X'm and Σ x² v for every row and component, nothing written; no feature may repeat in a row."""
     k = cells.shape[2]
     wide = np.uint64(1 if cells.shape[0] > 1 else 0)
-    if kind == STILL and k == 1:
-        _look_one(cells, wide, indptr, indices, data, mean, variance)
-        return
-    if kind == STILL and k == 4:
-        _look_four(cells, wide, indptr, indices, data, mean, variance)
-        return
     wide_prior = np.uint64(1 if prior.shape[0] > 1 else 0)
     for r in range(indptr.size - 1):
         for c in range(k):
