@@ -106,7 +106,7 @@ class Scales:
         """Those of the slots whose values differ: count and size are looked at as one word."""
         now = self.values.view(np.uint64)[slots, 0]
         known = before.values.view(np.uint64)[slots, 0] if before.values.size else np.uint64(0)
-        return slots[now != known]
+        return np.asarray(slots[now != known])
 
     def add(self, found: dict[str, np.ndarray], width: int) -> None:
         """What some shard has learned: see :meth:`take_gained`."""

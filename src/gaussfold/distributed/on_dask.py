@@ -54,7 +54,8 @@ class OnDask:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Sending large graph")
             held = self._client.submit(bytes, base.raw, key=f"gaussfold-base-{base.key}", pure=False)
-        futures, sums = {}, {}
+        futures: dict[Any, Task] = {}
+        sums: dict[Any, list[Any]] = {}
         for group in groups(tasks):
             shards = [self._shard(held, base, task) for task in group]
             futures.update(zip(shards, group, strict=True))

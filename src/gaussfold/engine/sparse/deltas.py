@@ -97,7 +97,7 @@ def _room() -> _Bits:
 def _half_exponent(precision: float, bits: _Bits) -> int:
     """The h of a precision."""
     bits.number[0] = precision
-    e = (bits.whole[0] >> 52) - 1022
+    e: int = (bits.whole[0] >> 52) - 1022
     if e == -1022:  # too small to have all digits
         _, e = math.frexp(precision)
     return e >> 1
