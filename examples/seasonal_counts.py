@@ -27,7 +27,7 @@ covariance = (
 )
 model = GaussianProcess(covariance, "poisson", structure="markov").fit(day[known], counts[known])
 periods = [name for name in model.parameters() if "period" in name]
-model.learn_hyperparameters(fixed=[*periods, "covariance.0.variance"], max_iter=15)
+model.learn_hyperparameters(fixed=[*periods, "covariance.0.variance"], max_iter=40)
 print(model.summary())
 
 # %%

@@ -20,6 +20,7 @@ X = RNG.uniform(-3.0, 3.0, (40, 2))
 TARGET = np.sin(X[:, 0]) + 0.3 * X[:, 1] + 0.1 * RNG.normal(size=40)
 
 
+@pytest.mark.filterwarnings("ignore:learning has not converged after max_iter=5")
 @parametrize_with_checks(
     [
         GPClassifier(learn_hyperparameters=False),
@@ -45,6 +46,7 @@ def test_regression_finds_scikit_learn_s_optimum():
     np.testing.assert_allclose(std, TARGET.std() * their_std, rtol=2e-3)
 
 
+@pytest.mark.filterwarnings("ignore:learning has not converged after max_iter=5")
 def test_units_of_the_target_do_not_matter():
     one = GPRegressor(learning_steps=5).fit(X, TARGET)
     other = GPRegressor(learning_steps=5).fit(X, 1e4 * TARGET - 3e5)
@@ -83,6 +85,7 @@ def test_learning_raises_the_evidence():
     assert learned.processes_[0].parameters() != fixed.processes_[0].parameters()
 
 
+@pytest.mark.filterwarnings("ignore:learning has not converged after max_iter=3")
 @pytest.mark.parametrize(
     "model",
     [
@@ -104,6 +107,7 @@ def test_saved_and_loaded_it_predicts_the_same_bits(model, tmp_path):
     assert loaded.get_params()["covariance"] == fitted.get_params()["covariance"]
 
 
+@pytest.mark.filterwarnings("ignore:learning has not converged")  # there is no noise, and no end but the bound
 def test_noise_is_not_learned_below_what_double_precision_bears():
     X = np.linspace(0.0, 6.0, 60)[:, None]
     y = 1e4 * np.sin(X[:, 0])

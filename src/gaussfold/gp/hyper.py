@@ -56,12 +56,7 @@ def ranges_of(covariances: tuple[Covariance, ...], names: Sequence[str], X: Arra
 def replaced(
     covariances: tuple[Covariance, ...], likelihood: AnyLikelihood, values: Mapping[str, float]
 ) -> tuple[tuple[Covariance, ...], AnyLikelihood]:
-    """Covariances and likelihood with these hyperparameters, by name."""
-    known = parameters(covariances, likelihood)
-    for name in values:
-        if name not in known:
-            msg = f"hyperparameter {name!r} is not one of {', '.join(map(repr, known))}"
-            raise ValueError(msg)
+    """Covariances and likelihood with these hyperparameters, by name; each is one of `parameters`."""
     changed = tuple(
         covariance.replace({k.removeprefix(prefix): float(v) for k, v in values.items() if k.startswith(prefix)})
         for prefix, covariance in zip(prefixes(covariances), covariances, strict=True)

@@ -9,6 +9,7 @@ says; large sparse models learn from a subset of the rows and then from batches 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from math import ceil
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,7 +21,7 @@ from gaussfold.checks import one_of, whole
 from gaussfold.gp import hyper
 from gaussfold.gp.batch_learning import STEPS, learn_in_batches, rows_of_batch
 from gaussfold.gp.constraints import Constraints
-from gaussfold.gp.inference import FitResult, settle, start
+from gaussfold.gp.inference import FitResult, NotConvergedWarning, settle, start
 from gaussfold.gp.objective import BOUND, LEAP, Objective
 from gaussfold.gp.restarts import chosen, twin
 from gaussfold.gp.sparse import SparsePrior, Tied
@@ -39,6 +40,8 @@ FIRST_STAGE = 10
 
 LOOK_BACK = 5
 """Evaluations over which the pace of a search is measured."""
+FALLING = 0.1
+"""Nats over so many evaluations: a search that is cut short while it still gains more than this warns."""
 HOPE = 2.0
 """Times its pace: a later search that would not reach the best one before it even so, in what is left of it, ends."""
 SAME = 0.1
@@ -90,6 +93,27 @@ def learn(model: GaussianProcess, optimizer: str, options: Options) -> Learned:
     subset = options.subset
     if model.prior_.Z is not None and subset is not None and len(model.X_) > 2 * whole("subset", subset):
         return _staged(model, subset, options)
+    learned = _searched(model, options)
+    _warn_if_falling(learned, options.max_iter)
+    return learned
+
+
+def _warn_if_falling(learned: Learned, max_iter: int) -> None:
+    """Say that a search was cut short while it still found better hyperparameters."""
+    lowest = np.minimum.accumulate(learned.history)
+    fallen = float(lowest[max(len(lowest) - 1 - LOOK_BACK, 0)] - lowest[-1])
+    if learned.converged or fallen <= FALLING:
+        return
+    msg = (
+        f"learning has not converged after max_iter={max_iter} steps: the energy, now {lowest[-1]:.6g}, fell by "
+        f"{fallen:.3g} over the last {min(LOOK_BACK, len(lowest) - 1)} evaluations; raise max_iter (estimators: "
+        "learning_steps), or call learn_hyperparameters again, which goes on from here"
+    )
+    warnings.warn(msg, NotConvergedWarning, stacklevel=4)
+
+
+def _searched(model: GaussianProcess, options: Options) -> Learned:
+    """The best of some searches over all rows."""
     problem = Objective(model, options.fixed, options.learn_inducing, options.constraints)
     rule, curvature = model.rule, model.curvature
     model.rule, model.curvature = problem.recipe.rule, problem.recipe.curvature
@@ -144,7 +168,9 @@ def _staged(model: GaussianProcess, subset: int, options: Options) -> Learned:
     small.fit(model.X_[rows], model.Y_[rows], offset=few.offset, sample_weight=few.weights)
     goes_on = isinstance(small.prior_, SparsePrior) and _learns_in_batches(small)
     limit = min(options.max_iter, FIRST_STAGE) if goes_on else options.max_iter
-    learned = learn(small, "lbfgs", options._replace(subset=None, max_iter=limit))
+    learned = _searched(small, options._replace(subset=None, max_iter=limit))
+    if not goes_on:
+        _warn_if_falling(learned, limit)
     model.covariances, model.likelihood = small.covariances, small.likelihood
     model.means, model.mixing = small.means, small.mixing
     model.prior_ = model.prior_at(model.X_, model.extras_, small.prior_.Z)

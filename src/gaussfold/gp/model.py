@@ -10,6 +10,7 @@ import numpy as np
 from gaussfold.gp import checks, hyper, plots, storage, streamed, times
 from gaussfold.gp.components import Component, components
 from gaussfold.gp.constraints import Constraints, HyperPrior
+from gaussfold.gp.covariances.base import refuse_unknown
 from gaussfold.gp.evidence import log_evidence
 from gaussfold.gp.extras import Extras, extras_of
 from gaussfold.gp.inference import start
@@ -107,6 +108,7 @@ class GaussianProcess(Predicting):
 
     def set_parameters(self, values: Mapping[str, float]) -> Self:
         """Give hyperparameters other values, by the names of `parameters`; a fitted model settles anew."""
+        refuse_unknown(values, self.parameters())
         covariances, likelihood = hyper.replaced(self.covariances, self.likelihood, values)
         if self._online is not None or self.is_fitted:
             self._fitted()

@@ -80,6 +80,7 @@ class Objective:
         self.constraints = constraints.checked(values)
         self._follows = constraints.follows()
         _refuse_unknown(fixed, [*values, *linear_parts.names(model)])
+        self._all = tuple(values)
         self.names = [name for name in values if name not in fixed and name not in self._follows]
         self.linear = linear_parts.LinearParts(model, fixed)
         self.moves_inducing = learn_inducing and model.prior_.Z is not None
@@ -139,7 +140,7 @@ class Objective:
         model = self.model
         (covariance,), likelihood = hyper.replaced(model.covariances, model.likelihood, self.named(x))
         found = exact.evidence_slope(covariance, cast("Gaussian", likelihood).std, X, y)
-        slopes = dict(zip(model.parameters(), [*found.covariance.tolist(), found.std], strict=True))
+        slopes = dict(zip(self._all, [*found.covariance.tolist(), found.std], strict=True))
         return found.value, np.array(self.led(slopes))
 
     def led(self, slopes: dict[str, float]) -> list[float]:
