@@ -84,9 +84,7 @@ def test_large_tables_teach_more_than_a_subset_of_them():
     for name, rows in (("subset", 400), ("all", 5000)):
         model = GaussianProcess(Matern52(1.0, (1.0,) * 4), lk.Gaussian(0.5), **options).fit(X[:rows], Y[:rows])
         with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", "learning has not converged after max_iter=30"
-            )  # 240 numbers
+            warnings.filterwarnings("ignore", "learning has not converged after max_iter=30")  # 240 numbers
             model.learn_hyperparameters(subset=None if name == "subset" else 400, max_iter=30)
         if name == "subset":
             options["inducing"] = model.prior_.Z

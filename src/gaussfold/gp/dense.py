@@ -136,11 +136,9 @@ class _Solved:
         N, D, seen = self.count, self.latents, self.root.shape[2]
         inverse = np.tril(dpotri(self.lower, lower=1)[0])  # B⁻¹, its lower half
         inverse += np.tril(inverse, -1).T
-        R = np.zeros((D, N, D, N))
-        for i, j in np.ndindex(seen, seen):
-            part = inverse.reshape(N, seen, N, seen)[:, i, :, j]
-            for d, c in np.ndindex(D, D):
-                R[d, :, c] += self.root[:, d, i, None] * part * self.root[:, c, j]
+        half = self.root @ inverse.reshape(N, seen, N * seen)  # W_n B⁻¹ for every row n, and the same from the right
+        half = np.ascontiguousarray(half.reshape(N * D, N, seen).swapaxes(0, 1))
+        R = np.ascontiguousarray((half @ np.swapaxes(self.root, 1, 2)).reshape(N, N, D, D).transpose(2, 1, 3, 0))
         if self.turned is not None:
             U = np.zeros((D, N, self.rows.size))
             U[:, self.rows, np.arange(self.rows.size)] = self.negative.T
