@@ -15,6 +15,10 @@ BENCHMARKS = {
         "benchmarks.streams",
         "forty streams, no option given: progressive loss beside VW's default, its best of eight, River's best of six",
     ),
+    "streams-fresh": (
+        "benchmarks.fresh",
+        "the same of fifty streams that nobody had looked at before",
+    ),
     "off-grid": (
         "benchmarks.off_grid",
         "weights of widths between the lanes of prior_std='auto': regret beside that of the right prior",

@@ -43,17 +43,22 @@ def ours(stream: Stream, folder: Path) -> float:
 
 
 def run(*, quick: bool = False) -> Report:
-    """One row a stream; those that were looked at while choosing first, the others untouched."""
-    warnings.simplefilter("ignore")  # of peers that diverge
+    """One row a stream; those that were looked at while choosing first, the others untouched at their first run."""
     all_of_them = streams()
     looked_at = tuned([stream.name for stream in all_of_them])
-    chosen = [stream for stream in all_of_them if not quick or stream.name in QUICK]
+    halves = {stream.name: "chosen on" if stream.name in looked_at else "untouched" for stream in all_of_them}
+    return table([stream for stream in all_of_them if not quick or stream.name in QUICK], halves)
+
+
+def table(chosen: list[Stream], halves: dict[str, str]) -> Report:
+    """One row a stream, by the part of the list that it belongs to; then how many are at or below the peers."""
+    warnings.simplefilter("ignore")  # of peers that diverge
     columns = ("stream", "rows", "half", "ours", "VW default", "VW best of 8", "River best of 6", "ours/best", "")
     report = Report("streams: progressive loss, no option given", columns)
     with tempfile.TemporaryDirectory() as name:
-        for stream in sorted(chosen, key=lambda each: (each.name not in looked_at, each.name)):
-            report.rows.append(_compare(stream, Path(name), seen=stream.name in looked_at))
-    for half in ("chosen on", "untouched"):
+        for stream in sorted(chosen, key=lambda each: (halves[each.name], each.name)):
+            report.rows.append(_compare(stream, Path(name), halves[stream.name]))
+    for half in sorted({str(row[2]) for row in report.rows}):
         rows = [row for row in report.rows if row[2] == half]
         below = sum(row[7] <= 1.0 for row in rows)
         near = sum(1.0 < row[7] <= NEAR for row in rows)
@@ -77,13 +82,12 @@ def _kept(stream: Stream, folder: Path) -> tuple[dict[str, float], dict[str, flo
     return first, second
 
 
-def _compare(stream: Stream, folder: Path, *, seen: bool) -> list[object]:
+def _compare(stream: Stream, folder: Path, half: str) -> list[object]:
     loss = ours(stream, folder)
     theirs = _kept(stream, folder)
     best = [min((each for each in found.values() if not math.isnan(each)), default=math.nan) for found in theirs]
     ratio = loss / min(each for each in best if not math.isnan(each))
     verdict = "" if ratio <= 1.0 else ("within 1 %" if ratio <= NEAR else "behind")
-    half = "chosen on" if seen else "untouched"
     default = theirs[0].get("default", math.nan)
     print(f"{stream.name}: ours {loss:.5g}, VW {default:.5g}, best {best}, {ratio:.4f}", file=sys.stderr, flush=True)
     return [stream.name, len(stream.labels), half, loss, default, *best, ratio, verdict]

@@ -100,6 +100,9 @@ _SPARSE = (
     ("fig4", "regret for 5, 20, 40 active features and weights of std 1, 2, 3", "fig04"),
     ("fig5", "regret with values in [0, 1], and with 2000 features", "fig05"),
     ("fig6", "regret with categories, even and with a long tail", "fig06"),
+    ("table1-ten-million", "regret / log T after ten million examples", "table1_ten_million"),
+    ("variants", "the paper's other updates: one step, peak height, batches, Taylor's VB", "variants"),
+    ("priors", "regret by the width of the prior, for weights of three laws", "priors"),
 )
 EXPERIMENTS |= {
     f"sparse-{name}": Experiment(f"sparse-{name}", f"Sparse online {name}: {title}", f"experiments.sparse.figures:{to}")

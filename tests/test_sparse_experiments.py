@@ -7,7 +7,7 @@ import pytest
 from experiments.registry import Context
 from experiments.sparse import regret, sampled_vb
 from experiments.sparse.keeping import kept
-from experiments.sparse.learners import METHODS
+from experiments.sparse.learners import METHODS, Batches
 from experiments.sparse.sampled_vb import SampledVB
 from experiments.sparse.streams import Stream
 
@@ -67,6 +67,55 @@ def test_sampled_vb_by_series_is_the_direct_sum():
     np.testing.assert_allclose(series.mean, direct.mean, atol=1e-6)
     np.testing.assert_allclose(series.std, direct.std, rtol=1e-6)
     assert direct.std.max() < 0.25  # so that the series did most of the work
+
+
+@pytest.mark.parametrize("std", [0.7, 3.0])
+def test_taylor_vb_solves_its_own_equations(std):
+    """Linear in the mean, a quadratic in the standard deviation; beside a root finder on the same samples."""
+    (chunk,) = Stream(10, 3, 1.0, values=True).chunks(1, seed=6)
+    learner = SampledVB(10, std, samples=300, narrow=0.0, taylor=True)
+    learner.draw(5)
+    samples = learner.drawn[0][:300].copy()
+    learner.learn(chunk.rows, chunk.y)
+    row = dict(zip(chunk.rows.indices.tolist(), chunk.rows.data.tolist(), strict=True))
+    expected = paper.marginal_vb_taylor([0.0] * 10, [std**2] * 10, row, 1 if chunk.y[0] else -1, samples)
+    assert expected
+    for i, (mean, scale) in expected.items():
+        assert learner.mean[i] == pytest.approx(mean, rel=1e-9)
+        assert learner.std[i] == pytest.approx(scale, rel=1e-9)
+
+
+def test_batches_are_the_paper_s():
+    """(47), (48): all features at once, and the diagonal of the inverse kept after each batch."""
+    (chunk,) = Stream(12, 4, 1.0, values=True).chunks(50, seed=8)
+    learner = Batches(12, 1.3, 7)
+    learner.learn(chunk.rows, chunk.y)
+    rows = [dict(zip(chunk.rows[r].indices.tolist(), chunk.rows[r].data.tolist(), strict=True)) for r in range(50)]
+    means, variances = [0.0] * 12, [1.69] * 12
+    for start in range(0, 50, 7):
+        part = slice(start, start + 7)
+        paper.dim_gauss_batch(means, variances, rows[part], 2 * chunk.y[part] - 1)
+    np.testing.assert_allclose(learner.mean, means, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(learner.variance, variances, rtol=1e-9)
+
+
+def test_a_batch_of_one_is_one_step():
+    (chunk,) = Stream(30, 6, 1.0).chunks(400, seed=9)
+    one, step = Batches(30, 1.0, 1), METHODS["dimgauss-step"].make(30, 1.0)
+    np.testing.assert_allclose(one.learn(chunk.rows, chunk.y), step.learn(chunk.rows, chunk.y), rtol=1e-9)
+    np.testing.assert_allclose(one.mean, step.belief.mean, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("law", ["normal", "uniform", "two"])
+def test_weights_have_the_law(law):
+    theta = Stream(100_000, 5, 1.7, law=law).weights(np.random.default_rng(3))
+    assert theta.mean() == pytest.approx(0.0, abs=0.03)
+    assert theta.std() == pytest.approx(1.7, rel=0.01)
+    if law == "uniform":
+        assert np.abs(theta).max() <= 1.7 * math.sqrt(3.0)
+        np.testing.assert_allclose(np.quantile(theta, [0.25, 0.75]), [-1.7 * 0.866, 1.7 * 0.866], atol=0.03)
+    if law == "two":
+        assert theta[::2].std() == pytest.approx(0.425, rel=0.02)
 
 
 def test_fresh_samples_come_to_quadrature():

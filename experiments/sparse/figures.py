@@ -14,7 +14,16 @@ from experiments.style import BLUE, GREEN, ORANGE, canvas
 
 FAST = ["sgd", "sgd-root", "adf", "adf-exact", "dimgauss", "gauss", "approx", "auto", "vb"]
 SAMPLED = ["vb100", "vb1000"]
+VARIANTS = [
+    "gauss", "approx", "height", "approx-height", "dimgauss", "dimgauss-step", "batches-10", "batches-100", "vb",
+    "vb1000", "vb1000-taylor",
+]  # fmt: skip
+PRIORS = tuple(2.0**k for k in range(-4, 5))
 RIVALS = ["sgd", "adf", "dimgauss", "gauss", *SAMPLED]
+AT_TEN_MILLION = {  # r_T of the paper's Table 1, 20 and 40 of 200 active; it has no VB with 1000 samples there
+    "sgd": (135.9, 219.88), "adf": (540.3, 388.51), "dimgauss": (82.54, 109.16), "gauss": (93.85, 144.28),
+    "approx": (93.85, 144.28), "vb100": (649.57, 1125.3),
+}  # fmt: skip
 PAPER = {  # r_T of the paper's Table 1 at a million examples, 20 and 40 of 200 active
     "sgd": (117.6, 246.3), "adf": (190.3, 178.6), "dimgauss": (78.02, 97.52), "gauss": (77.66, 91.5),
     "approx": (77.66, 91.5), "vb100": (144.22, 202.9), "vb1000": (85.07, 104.31),
@@ -114,14 +123,14 @@ def fig03(context: Context) -> Result:  # noqa: ARG001
 def fig04(context: Context) -> Result:
     """Nine settings: 5, 20, 40 of 200 active, true weights of std 1, 2, 3."""
     panels = {f"{a} of 200 active, std {s}": Stream(200, a, float(s)) for s in (1, 2, 3) for a in (5, 20, 40)}
-    return _panels(context, panels, RIVALS, examples(context), columns=3)
+    return _panels(context, panels, RIVALS, examples(context), columns=3, seeds=_seeds(context))
 
 
 def fig05(context: Context) -> Result:
     """Values in [0, 1]; and ten times as many features."""
     wide = Stream(2000, 200, 2.0)
     panels = {"40 of 200, values in [0, 1], std 2": Stream(200, 40, 2.0, values=True), "200 of 2000, std 2": wide}
-    return _panels(context, panels, RIVALS, examples(context))
+    return _panels(context, panels, RIVALS, examples(context), seeds=_seeds(context))
 
 
 def fig06(context: Context) -> Result:
@@ -130,7 +139,44 @@ def fig06(context: Context) -> Result:
         "10 categories, 5 of 200 each, even": Stream(2000, 5, 2.0, "uniform", 10),
         "10 categories, long tail": Stream(2000, 5, 2.0, "exponential", 10),
     }
-    return _panels(context, panels, RIVALS, examples(context))
+    return _panels(context, panels, RIVALS, examples(context), seeds=_seeds(context))
+
+
+def table1_ten_million(context: Context) -> Result:
+    """Table 1's columns of ten million examples: one seed, settings as chosen at a million; no sampled VB."""
+    n, few = (20_000, 10_000) if context.quick else (10_000_000, 1_000_000)
+    figure = canvas(12.0, 4.6)
+    numbers: dict[str, Any] = {"panels": {}}
+    names = ["sgd", "adf", "dimgauss", "gauss", "approx", "stack"]
+    for k, (ax, (title, stream)) in enumerate(zip(figure.subplots(1, 2), _settings_of_table_1().items(), strict=True)):
+        found = regret.compare(stream, names, context, n, 1, title, tuned_at=few)
+        paper = {name: values[k] for name, values in AT_TEN_MILLION.items() if name in names}
+        numbers["panels"][title] = found | {"paper_r_T_at_ten_million": paper}
+        regret.draw_table(ax, found, paper, title, size=10_000_000)
+    return Result(figure, numbers)
+
+
+def variants(context: Context) -> Result:
+    """The paper's other updates: (17), (18), (42)-(46), batches (47)-(48), Taylor's VB; the settings of Table 1."""
+    return _panels(context, _settings_of_table_1(), VARIANTS, examples(context) // 10, seeds=_seeds(context))
+
+
+def priors(context: Context) -> Result:
+    """Regret by the prior's standard deviation, of weights from three laws of one standard deviation; and `auto`."""
+    n = examples(context) // 4
+    figure = canvas(13.5, 4.6)
+    numbers: dict[str, Any] = {"panels": {}}
+    for i, (ax, (title, law)) in enumerate(zip(figure.subplots(1, 3, sharey=True), _LAWS.items(), strict=True)):
+        stream = Stream(200, 20, 1.0, law=law)
+        found = regret.by_prior(stream, ["gauss", "dimgauss", "adf"], PRIORS, "stack", context, n, _seeds(context))
+        numbers["panels"][title] = found
+        regret.draw_by_prior(ax, found, title, label_y=i == 0)
+    handles, labels = ax.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    return Result(figure, numbers)
+
+
+_LAWS = {"normal weights": "normal", "uniform weights": "uniform", "two widths, 0.25 and 1.39": "two"}
 
 
 def _panels(

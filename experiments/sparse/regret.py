@@ -73,9 +73,12 @@ def _groups(items: Sequence[Any], stream: Stream) -> Iterator[Sequence[Any]]:
     return (items[k : k + size] for k in range(0, len(items), size))
 
 
-def compare(stream: Stream, names: list[str], context: Context, n: int, seeds: int, title: str) -> dict[str, Any]:
-    """Run the methods over several streams of one law; tuning happens on a stream of its own."""
-    settings = kept(context, (stream, n, "settings"), names, lambda missing: tune(missing, stream, n))
+def compare(
+    stream: Stream, names: list[str], context: Context, n: int, seeds: int, title: str, tuned_at: int | None = None
+) -> dict[str, Any]:
+    """Run the methods over several streams of one law; tuning happens on a stream of its own, as long or shorter."""
+    length = tuned_at or n
+    settings = kept(context, (stream, length, "settings"), names, lambda missing: tune(missing, stream, length))
     runs = [
         kept(context, (stream, n, seed), names, lambda missing, seed=seed: _runs(missing, settings, stream, n, seed))
         for seed in context.track(range(1, seeds + 1), title)
@@ -107,6 +110,51 @@ def _runs(
     return found
 
 
+def by_prior(
+    stream: Stream, names: list[str], factors: Sequence[float], told_nothing: str, context: Context, n: int, seeds: int
+) -> dict[str, Any]:
+    """r_T of methods whose prior is so many times as wide as the weights, and of one that is told nothing."""
+
+    def compute(missing: list[str], seed: int) -> dict[str, Any]:
+        pairs = [(name, factor) for name in missing for factor in (factors if name != told_nothing else (None,))]
+        found: dict[str, Any] = {name: [] for name in missing}
+        for together in _groups(pairs, stream):
+            learners = [
+                METHODS[name].make(stream.dim, *(() if factor is None else (factor * stream.std,)))
+                for name, factor in together
+            ]
+            for (name, _), (curve, _) in zip(together, run(learners, stream, n, seed), strict=True):
+                found[name].append(float(curve[-1]) / math.log(n))
+        return found
+
+    every = [*names, told_nothing]
+    runs = [
+        kept(context, (stream, n, seed, tuple(factors)), every, lambda missing, seed=seed: compute(missing, seed))
+        for seed in context.track(range(1, seeds + 1), stream.law)
+    ]
+    return {
+        "stream": stream.numbers(), "examples": n, "seeds": seeds, "prior_over_true_std": list(factors),
+        "methods": {
+            name: {"label": METHODS[name].label, "r_T": np.mean([each[name] for each in runs], axis=0)}
+            for name in every
+        },
+    }  # fmt: skip
+
+
+def draw_by_prior(ax: Any, found: dict[str, Any], title: str, label_y: bool = True) -> None:
+    """r_T over the width of the prior; a level line for the method that has no prior to choose."""
+    factors = found["prior_over_true_std"]
+    for name, numbers in found["methods"].items():
+        method, values = METHODS[name], np.asarray(numbers["r_T"])
+        if values.size == 1:
+            ax.axhline(float(values[0]), color=method.color, ls=method.dashes, label=numbers["label"])
+        else:
+            ax.plot(factors, values, color=method.color, ls=method.dashes, marker="o", ms=3, label=numbers["label"])
+    ax.set(xscale="log", yscale="log", title=title, xlabel="prior std / true std")
+    if label_y:
+        ax.set_ylabel("regret / log t")
+
+
 def draw(ax: Any, found: dict[str, Any], title: str, label_y: bool = True) -> None:
     """One panel: R_t / log t over t; a line that becomes flat is logarithmic regret."""
     top = 0.0
@@ -126,9 +174,9 @@ def draw(ax: Any, found: dict[str, Any], title: str, label_y: bool = True) -> No
         ax.set_ylabel("regret / log t")
 
 
-def draw_table(ax: Any, found: dict[str, Any], paper: dict[str, float], title: str) -> None:
+def draw_table(ax: Any, found: dict[str, Any], paper: dict[str, float], title: str, size: int = 1_000_000) -> None:
     """Table 1 as bars: r_T and processor seconds per million examples, with the paper's r_T as a mark."""
-    names, at_paper_size = list(found["methods"]), found["examples"] == 1_000_000
+    names, at_paper_size = list(found["methods"]), found["examples"] == size
     for k, name in enumerate(names):
         numbers = found["methods"][name]
         ax.barh(k, numbers["r_T"], 0.6, color=METHODS[name].color)

@@ -30,14 +30,24 @@ class SampledVB:
 
     ``fresh=False`` draws them once and uses them for all updates, so that their error does not average out over the
     stream: that is what reproduces the paper's figures. ``fresh=True`` draws for every update, and comes to what
-    quadrature gives. ``narrow`` is the largest h at which the series replaces the samples.
+    quadrature gives. ``narrow`` is the largest h at which the series replaces the samples. ``taylor``: no iterations;
+    each sample's probability is expanded to first order around the old mean and standard deviation, as (17) does, and
+    what is left is solved: an equation for the mean that is linear, then a quadratic in the standard deviation.
     """
 
     def __init__(
-        self, dim: int, std: float, samples: int, *, fresh: bool = False, seed: int = 0, narrow: float = NARROW
+        self,
+        dim: int,
+        std: float,
+        samples: int,
+        *,
+        fresh: bool = False,
+        seed: int = 0,
+        narrow: float = NARROW,
+        taylor: bool = False,
     ) -> None:
         self.mean, self.std = np.zeros(dim), np.full(dim, std)
-        self.samples, self.fresh, self.narrow = samples, fresh, narrow
+        self.samples, self.fresh, self.narrow, self.taylor = samples, fresh, narrow, taylor
         self.draw(seed)
 
     def draw(self, seed: int) -> None:
@@ -63,6 +73,7 @@ class SampledVB:
             places,
             self.samples,
             self.narrow,
+            self.taylor,
             loss,
         )
         return loss
@@ -148,7 +159,7 @@ def _series(a, h, sums, place, samples, c):  # type: ignore[no-untyped-def]
 
 
 @njit(error_model="numpy")  # type: ignore[untyped-decorator]
-def _learn(indptr, indices, data, y, mean, std, pool, sums, places, samples, narrow, loss):  # type: ignore[no-untyped-def]
+def _learn(indptr, indices, data, y, mean, std, pool, sums, places, samples, narrow, taylor, loss):  # type: ignore[no-untyped-def]
     c = math.pi / 8.0
     terms = np.empty(TERMS)
     for r in range(y.size):
@@ -178,6 +189,13 @@ def _learn(indptr, indices, data, y, mean, std, pool, sums, places, samples, nar
                     g1, g2, h11, h12, h22 = _direct(rest + alpha * m, alpha * s, pool, places[q], samples)
                 a = alpha / samples
                 b = alpha * alpha / samples
+                if taylor:
+                    p11 = 1.0 / v0 + b * h11
+                    p = 1.0 / v0 + b * h22 - b * h12 * b * h12 / p11
+                    linear = a * g2 + (b * h22 - b * h12 * b * h12 / p11) * s0 - b * h12 * a * g1 / p11
+                    s = (linear + math.sqrt(linear * linear + 4.0 * p)) / (2.0 * p)
+                    m = m0 + (a * g1 - b * h12 * (s - s0)) / p11
+                    break
                 e1 = (m - m0) / v0 - a * g1
                 e2 = -1.0 / s + s / v0 - a * g2
                 j11 = 1.0 / v0 + b * h11

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -36,6 +37,9 @@ class Stream:
         category j with probability ∝ (n+1)^-1.75, j = 1..categories.
     values
         Whether active features have values uniform in [0, 1] instead of 1.
+    law
+        Of the true weights: "normal", "uniform" on [-√3 std, √3 std], or "two": every second feature from a normal of a
+        quarter of std, the others from a wider one, so that ``std`` is that of all.
     """
 
     dim: int
@@ -44,6 +48,17 @@ class Stream:
     kind: str = "bernoulli"
     categories: int = 1
     values: bool = False
+    law: str = "normal"
+
+    def weights(self, rng: np.random.Generator) -> Array:
+        """Draw the true weights."""
+        if self.law == "uniform":
+            return self.std * math.sqrt(3.0) * rng.uniform(-1.0, 1.0, self.dim)
+        theta = self.std * rng.standard_normal(self.dim)
+        if self.law == "two":
+            theta[::2] *= 0.25
+            theta[1::2] *= math.sqrt(2.0 - 0.25**2)
+        return theta
 
     def numbers(self) -> dict[str, Any]:
         """Return what belongs in the JSON."""
@@ -52,7 +67,7 @@ class Stream:
     def chunks(self, n: int, seed: int) -> Iterator[Chunk]:
         """Draw n examples; weights, features and labels have generators of their own."""
         weights, features, labels = (np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(3))
-        theta = self.std * weights.standard_normal(self.dim)
+        theta = self.weights(weights)
         draw = _KINDS[self.kind]
         for start in range(0, n, CHUNK):
             size = min(CHUNK, n - start)

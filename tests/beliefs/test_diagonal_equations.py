@@ -8,7 +8,7 @@ from scipy import integrate, optimize, sparse
 from scipy.special import log_ndtr
 
 import gaussfold as gf
-from gaussfold.beliefs.diagonal.coupling import Marginal
+from gaussfold.beliefs.diagonal.coupling import Joint, Marginal
 from gaussfold.likelihoods import Bernoulli, Gaussian, Poisson
 from tests.beliefs.sparse_streams import dicts, draw
 from tests.reference import diagonal as paper
@@ -64,6 +64,21 @@ def test_wide_priors_meeting_surprises_are_solved_too(std):
     for row, label in zip(dicts(X), y, strict=True):
         paper.marginal_logit(means, variances, row, sign(label))
     close(belief, means, variances, 1e-10)
+
+
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1e4])
+def test_dim_gauss_in_one_step(scale):
+    """(42)-(46), with other weights than 1, and whatever was learned before."""
+    X, y, rng = draw(150, DIM, seed=21, scale=scale)
+    w = weighted(rng, len(y))
+    belief = gf.DiagonalGaussian(MEAN, VAR, Joint("one-step"))
+    gf.fold(belief, Bernoulli("logit"), X, y, rule="newton", sample_weight=w)
+    means, variances = MEAN.tolist(), VAR.tolist()
+    for row, label, weight in zip(dicts(X), y, w, strict=True):
+        paper.dim_gauss_one_step(means, variances, row, sign(label), weight)
+    close(belief, means, variances, 1e-11 if scale < 1e4 else 1e-9)
+    with pytest.raises(ValueError, match=r"Joint\(mean='one-step'\) goes with rule='newton'"):
+        gf.fold(belief, Bernoulli("logit"), X, y, rule="vi")
 
 
 def test_rows_longer_than_the_scratch():

@@ -28,6 +28,14 @@ def text(tmp_path):
         (("--loss_function", "logistic"), "--likelihood"),
         (("-c",), "cached"),
         (("-k",), "stale"),
+        (("--cache_file", "x"), "cached"),
+        (("--ftrl",), "--ftrl is Vowpal Wabbit's: nothing is stepped"),
+        (("--l2", "0.1"), "--prior-std"),
+        (("--holdout_off",), "held out"),
+        (("--save_resume",), "--resume"),
+        (("--interactions", "ab"), "-q multiplies"),
+        (("--bfgs",), "--second-look"),
+        (("--min_prediction", "0"), "--label-range none"),
     ],
 )
 def test_options_from_elsewhere_say_what_to_do_instead(cli, text, options, words):

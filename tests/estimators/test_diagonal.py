@@ -138,7 +138,7 @@ def test_more_than_two_classes():
             "prior_std='any': a number, or one per feature, is needed",
         ),
         ({"covariance": "diagonal"}, {"refine": 2}, "refine=2 needs covariance='full'"),
-        ({"covariance": "diagonal", "second_look": 9}, {}, "second_look=9 needs covariance='full'"),
+        ({"covariance": "diagonal", "second_look": 9, "drift_std": 0.1}, {}, "second_look=9 needs forgetting=1.0"),
         ({"covariance": "diagonal", "coupling": "both"}, {}, "coupling='both': allowed are 'marginal', 'joint'"),
     ],
 )

@@ -121,6 +121,69 @@ def dim_gauss(means, variances, row, y, w=1.0):
         means[i], variances[i] = float(m), float(v)
 
 
+def dim_gauss_one_step(means, variances, row, y, w=1.0):
+    """(42)-(46) with matrices."""
+    index = list(row)
+    x = np.array([row[i] for i in index])
+    u = np.array([means[i] for i in index])
+    sigma_t = np.diag([variances[i] for i in index])
+    p = sigma(y * float(x @ u))  # (42)
+    v = sigma_t @ x  # (43)
+    curvature = w * p * sigma(-y * float(x @ u))
+    temporary = sigma_t - curvature * np.outer(v, v) / (1 + curvature * (x @ v))  # (44)
+    u = u + w * y * sigma(-y * float(x @ np.array([means[i] for i in index]))) * temporary @ x  # (45)
+    curvature = w * sigma(float(x @ u)) * sigma(-float(x @ u))
+    covariance = sigma_t - curvature * np.outer(v, v) / (1 + curvature * (x @ v))  # (46)
+    for i, m, v in zip(index, u, np.diag(covariance), strict=True):
+        means[i], variances[i] = float(m), float(v)
+
+
+def dim_gauss_batch(means, variances, rows, labels):
+    """(47), (48): precisions of all rows of a batch added up, over all features; the inverse's diagonal is kept."""
+    d = len(means)
+    X = np.zeros((len(rows), d))
+    for r, row in enumerate(rows):
+        for i, x in row.items():
+            X[r, i] = x
+    y, u = np.array(labels, float), np.array(means)
+    prior = np.diag(1 / np.array(variances))
+
+    def misses(at):
+        return np.array([sigma(-s * f) for s, f in zip(y, X @ at, strict=True)])
+
+    q = misses(u)
+    temporary = prior + X.T @ (X * (q * (1 - q))[:, None])  # (47)
+    u = u + np.linalg.inv(temporary) @ (X.T @ (y * q))  # (45)
+    q = misses(u)
+    covariance = np.linalg.inv(prior + X.T @ (X * (q * (1 - q))[:, None]))  # (48)
+    for i in range(d):
+        means[i], variances[i] = float(u[i]), float(covariance[i, i])
+
+
+def marginal_vb_taylor(means, variances, row, y, samples):
+    """D.3 with q_j = 1 - p_j expanded to first order around the old mean and standard deviation, solved numerically."""
+    mu, spread = total(means, variances, row)
+    new = {}
+    for i, x in row.items():
+        m, v = means[i], variances[i]
+        s = math.sqrt(v)
+        k = 1 / math.sqrt(1 + C * (spread - x * x * v))
+        alpha = y * x * k
+        f = y * k * (mu - x * m) + alpha * (m + s * samples)
+        q = 1 / (1 + np.exp(f))
+        slope = -alpha * q * (1 - q)
+
+        def gradient(theta, m=m, s=s, v=v, alpha=alpha, q=q, slope=slope):
+            at, scale = theta[0], math.exp(theta[1])
+            expanded = q + slope * ((at - m) + samples * (scale - s))  # around p_{i,j,t}
+            first = (at - m) / v - alpha * expanded.mean()  # (51)
+            return [first, -1 / scale + scale / v - alpha * (samples * expanded).mean()]
+
+        found = optimize.root(gradient, [m, math.log(s)], tol=1e-13)
+        new[i] = found.x[0], math.exp(found.x[1])
+    return new
+
+
 def matched_moments(log_likelihood, means, variances, row):
     """D.2: first two moments of every active weight under prior × likelihood, by integrals over f = x'w.
 

@@ -230,13 +230,22 @@ class Learning:
             autocompletion=_among("auto", "none"),
         ),
     ] = None
+    second_look: Annotated[
+        int | None,
+        _learning(
+            "--second-look",
+            min=0,
+            metavar="N",
+            help="Keep N rows after they were learned, then visit each once more with what is known by then (0).",
+        ),
+    ] = None
     float32: Annotated[bool, _learning("--float32", help="Store weights in half the memory.")] = False
 
     def chosen(self) -> Document:
         """Return what the user gave, as fields of `gaussfold.cli.setting.Setting`."""
         from gaussfold.cli.setting import announced, parse_noise, parse_prior
 
-        names = ("likelihood", "coupling", "rule", "forgetting", "scale", "label_range")
+        names = ("likelihood", "coupling", "rule", "forgetting", "scale", "label_range", "second_look")
         given = {name: value for name, value in vars(self).items() if name in names and value is not None}
         given |= announced(_columns(self.classes), self.oaa)
         if self.noise_std is not None:

@@ -8,9 +8,10 @@ from typing import Literal, Self, cast
 
 from gaussfold import likelihoods
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
+from gaussfold.beliefs.diagonal.kept_rows import MOST, REMEDY
 from gaussfold.beliefs.diagonal.mixture import PRIOR_GRID, DiagonalMixture
 from gaussfold.beliefs.diagonal.stack import DiagonalStack
-from gaussfold.checks import between, one_of, positive, refuse
+from gaussfold.checks import between, one_of, positive, refuse, whole
 from gaussfold.cli.label_range import RANGES, SEEN
 from gaussfold.cli.noise import LEARN
 from gaussfold.data.classes import pack
@@ -43,6 +44,8 @@ class Setting:
     """Of `AUTO`: "stacked", or "mixed" in files from before there were stacks."""
     classes: tuple[str, ...] = ()
     """Of softmax: all labels there are."""
+    second_look: int = 0
+    """How many rows are kept for a second visit."""
     label_range: str = "none"
     """Of gaussian: whether predictions are kept within the labels so far; "none" in files from before that."""
 
@@ -63,6 +66,17 @@ class Setting:
         one_of("scale", self.scale, SCALES)
         one_of("lanes", self.lanes, ("stacked", "mixed"))
         self._check_classes()
+        self._check_second_look()
+
+    def _check_second_look(self) -> None:
+        """Refuse a second look at rows that have faded, or of which nobody writes down what they said."""
+        rows = whole("second-look", self.second_look, least=0, most=MOST, remedy=REMEDY)
+        if rows and self.forgetting != 1.0:
+            msg = f"second-look={rows}: with --forgetting {self.forgetting} a row has faded by then; leave one out"
+            raise ValueError(msg)
+        if rows and self.likelihood == "softmax":
+            msg = f"second-look={rows}: with --classes every row is visited once; leave it out"
+            raise ValueError(msg)
 
     def _check_numbers(self) -> None:
         """Refuse what does not go with labels that are no numbers."""
@@ -127,6 +141,9 @@ class Setting:
 
     def prior(self, dim: int) -> DiagonalGaussian | DiagonalMixture | DiagonalStack:
         """Return the belief before any data."""
+        return self._prior(dim).look_again(self.second_look)
+
+    def _prior(self, dim: int) -> DiagonalGaussian | DiagonalMixture | DiagonalStack:
         if self.stacked:
             return DiagonalStack.isotropic(dim, coupling=self.coupling, dtype="float32")
         if self.prior_std == AUTO:

@@ -68,7 +68,8 @@ def _of_numbers(model: StreamModel, before: float, weight: float) -> Document:
 def tell(summary: Document, run: Run) -> None:
     """Print a summary for people."""
     compiling = summary.get("compile_seconds", 0.0)
-    rate = summary["examples"] / max(summary["seconds"] - compiling, 1e-9)
+    working = summary["seconds"] - compiling
+    rate = f"{summary['examples'] / working:,.0f} examples/s" if working > 0.0 else "rate unknown"
     once = f", besides {compiling:.2f} s of compilation, once" if compiling else ""
     constant = "" if summary["constant_loss"] is None else f"   (best constant: {summary['constant_loss']:.6f})"
     loss = "none" if summary["average_loss"] is None else f"{summary['average_loss']:.6f}"
@@ -76,7 +77,7 @@ def tell(summary: Document, run: Run) -> None:
         f"examples        {summary['examples']:,} ({summary['learned']:,} learned"
         + (f", {summary['bad']} bad ones skipped)" if summary["bad"] else ")"),
         f"average loss    {loss}{constant}",
-        f"seconds         {summary['seconds']:.2f}   ({rate:,.0f} examples/s{once})",
+        f"seconds         {summary['seconds']:.2f}   ({rate}{once})",
     ]
     lines[2:2] = _more_losses(summary)
     if "slots_used" in summary:

@@ -125,7 +125,7 @@ class Learner(Readout):
         """The beliefs to fold into: new ones, or those there are; copies, if folding may fail half way."""
         if self._beliefs:
             return [belief.copy() for belief in self._beliefs] if copied else list(self._beliefs)
-        look = self._settings.second_look
+        look = self._settings.keeps_rows
         self._lookbacks = [Lookback(look) for _ in range(n_beliefs)] if look else []
         beliefs = self._first_beliefs(n_beliefs)
         if isinstance(self._noise, NoiseBelief) and isinstance(beliefs[0], Bank):

@@ -73,7 +73,8 @@ class StreamingParameters:
     second_look : int, default=0
         Keep so many rows after they were learned and visit each once more before it is let go: closer to the batch
         optimum (about four times with twice as many rows as weights), for twice the work. Not with forgetting,
-        drift or refine.
+        drift or refine, nor with ``covariance="lowrank"``. With "diagonal" it is the site of each feature that is made
+        anew (`gaussfold.DiagonalGaussian.look_again`), and thousands of rows are a good number.
     ensemble : int, default=1
         For ``covariance="diagonal"``: so many copies of the belief, which start apart and learn the same rows. What
         correlated features leave open the copies do not agree on, and ``coef_std_``, `predict_latent` and samples say

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gaussfold import checks, rules
+from gaussfold.beliefs.diagonal.base import DiagonalBelief
 from gaussfold.beliefs.diagonal.belief import DiagonalGaussian
 from gaussfold.beliefs.diagonal.coupling import resolve_coupling
 from gaussfold.beliefs.lowrank.options import CALIBRATED
@@ -51,6 +52,11 @@ class Settings:
     """Of a diagonal belief, which start apart: see `gaussfold.estimators.ensemble`."""
 
     @property
+    def keeps_rows(self) -> int:
+        """How many rows are kept beside the belief for a second look; a diagonal one keeps them itself."""
+        return self.second_look if self.prior.covariance == "full" else 0
+
+    @property
     def banks(self) -> bool:
         """Whether beliefs are banks, which know by themselves how they move."""
         return isinstance(self.dynamics, OwnPace) or self.copies > 1
@@ -63,6 +69,8 @@ class Settings:
     def start(self) -> AnyBelief:
         """A new belief that has seen nothing: the prior, or a bank of copies of it."""
         prior = self.prior.belief()
+        if isinstance(prior, DiagonalBelief):
+            prior.look_again(self.second_look)
         if isinstance(self.dynamics, OwnPace):
             return self.dynamics.bank(prior)
         if self.copies > 1 and isinstance(prior, DiagonalGaussian):
@@ -174,7 +182,11 @@ def _second_look(model: StreamingParameters) -> int:
     rows = checks.whole("second_look", model.second_look, least=0)
     if not rows:
         return 0
-    check_second_visits("second_look", rows, model.covariance)
+    if model.covariance != "diagonal":
+        check_second_visits("second_look", rows, model.covariance)
+    elif model.ensemble != 1:
+        msg = f"second_look={rows} and ensemble={model.ensemble}: copies visit each row once; leave one of them out"
+        raise ValueError(msg)
     if model.forgetting != 1 or model.drift_std != 0:
         msg = f"second_look={rows} needs forgetting=1.0 and drift_std=0.0: a row that has faded has no site left"
         raise ValueError(msg)

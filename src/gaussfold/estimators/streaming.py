@@ -245,7 +245,7 @@ class StreamingEstimator(Learner):
             classes.check_kind(beliefs[0], self._settings.prior, self._together, joint=self._joint)
         else:
             self._settings.prior.check_kind(beliefs, banks=self._settings.banks)
-        looks_back = bool(self._settings.second_look)
+        looks_back = bool(self._settings.keeps_rows)
         found = storage.learned(header, arrays, self._parameters, beliefs, looks_back=looks_back)
         schema.equal("noise", found.noise is None, self._noise is None, "as noise_std says whether it is learned")
         self._beliefs, self._lookbacks, self._noise = found.beliefs, found.lookbacks, found.noise

@@ -12,6 +12,7 @@ from gaussfold.beliefs.diagonal import exchange, passes, storage
 from gaussfold.beliefs.diagonal.apart import AnyDelta, Apart, Cells
 from gaussfold.beliefs.diagonal.coupling import Coupling
 from gaussfold.beliefs.diagonal.delta import CellDelta
+from gaussfold.beliefs.diagonal.looking_again import LooksAgain
 from gaussfold.beliefs.diagonal.state import State, mix_moments
 from gaussfold.checks import between, not_negative, places, positive, same_dim, scales
 from gaussfold.checks import whole as whole_number
@@ -28,12 +29,12 @@ ALL = 745.0
 """On the clock of forgetting: e^-745 is the smallest number, so nothing is left of what was learned before."""
 NO_SECOND_VISIT = (
     "refine, sweep: a diagonal belief drops part of every site, so a site cannot be taken out again; "
-    "use a full covariance"
+    "use a full covariance, or belief.look_again(rows) before the rows come"
 )
 ONE_CLOCK = "RandomWalk(scale=...): features of a diagonal belief share a clock, and walk alike; leave scale=None"
 
 
-class DiagonalBelief(ABC):
+class DiagonalBelief(LooksAgain, ABC):
     """K independent Gaussians per feature; a row costs time in proportion to its active features."""
 
     _state: State
@@ -225,7 +226,8 @@ class DiagonalBelief(ABC):
 
     def row_loops(self, program: Program) -> RowLoops | None:
         """The loops of :meth:`learn_entries` and :meth:`look_entries`; None where rows go as streams of one only."""
-        if self._state.cells.shape[2] != 1 or self._state.cells.dtype != np.float64:
+        state = self._state
+        if state.cells.shape[2] != 1 or state.cells.dtype != np.float64 or state.kept is not None:
             return None
         passes.check(self._state, program)
         return row_loops(program, self._state.coupling.form)

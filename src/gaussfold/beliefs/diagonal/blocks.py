@@ -128,6 +128,13 @@ class DiagonalBlocks(ClassWeights, DiagonalBelief):
             np.add.at(path, row, rows.data[:, None] * draw[place])
         return out
 
+    def look_again(self, rows: int) -> Self:
+        """Refuse: a row of classes is a site on all of them, and nobody writes it down."""
+        if checks.whole("second_look", rows, least=0):
+            msg = f"second_look={rows}: classes in one belief have no second look; take one belief for each class"
+            raise ValueError(msg)
+        return self
+
     def state(self, *, copy: bool = True) -> dict[str, np.ndarray]:
         """As of every diagonal belief, and that its components are classes."""
         return super().state(copy=copy) | {"classes": np.array([self.classes])}

@@ -17,14 +17,24 @@ VARIANCES = ("curvature", "height")
 
 @dataclass(frozen=True)
 class Joint:
-    """One site for the whole row; what it says beyond the diagonal is dropped. sparse-online D.1, D.2."""
+    """One site for the whole row; what it says beyond the diagonal is dropped. sparse-online D.1, D.2.
 
+    Parameters
+    ----------
+    mean
+        "solved": the site of the rule. "one-step": one Newton step towards the mode, (42)-(46); rule newton only.
+    """
+
+    mean: str = "solved"
     name: ClassVar[str] = "joint"
 
-    @property
+    def __post_init__(self) -> None:
+        one_of("mean", self.mean, MEANS)
+
+    @cached_property
     def form(self) -> Form:
         """How the engine knows it."""
-        return (0, 0, 0)
+        return (0, MEANS.index(self.mean), 0)
 
 
 @dataclass(frozen=True)
@@ -78,4 +88,4 @@ def resolve_coupling(coupling: str | Coupling) -> Coupling:
 
 def coupling_from_form(form: Form) -> Coupling:
     """The coupling whose ``form`` this is."""
-    return Joint() if form[0] == 0 else Marginal.from_form(form)
+    return Joint(MEANS[form[1]]) if form[0] == 0 else Marginal.from_form(form)

@@ -22,12 +22,15 @@ from gaussfold.engine.sparse.deltas import FixedCells, add_fixed, list_changed, 
 
 WHOLE = 62
 """Logarithm of the cells of a page that is all of memory."""
+LOOKS_AGAIN = "belief: rows that are kept for a second look are learned in order, in one process; leave out second_look"
 STANDS_STILL = "a belief over which time passes learns in order; learn it in one process, or without forgetting"
 
 
 def tempered(state: State, shards: int, least: float) -> State:
     """The base of one of so many shards: 1/v becomes max(1/(v·s), min(1/v, max(1/v₀, least))), means stay."""
     _check_still(state)
+    if state.kept is not None:
+        raise ValueError(LOOKS_AGAIN)
     out = twin(state)
     if shards == 1 or out.alike:
         return out
@@ -142,6 +145,7 @@ def combine(prior: State, shards: Iterable[State]) -> State:
         precision[at] += 1.0 / cells[:, 1] - base[at]
         shift[at] += cells[:, 0] / cells[:, 1] - base_shift[at]
     out = twin(prior) if still else State.start(prior.each().astype(prior.cells.dtype), prior.dim, prior.coupling)
+    out.kept = None  # what its rows have said is no part of the prior
     if slots.size:
         with np.errstate(over="ignore", under="ignore"):
             cells = np.stack([shift / precision, 1.0 / precision], axis=1).astype(prior.cells.dtype)
@@ -159,6 +163,7 @@ def twin(state: State) -> State:
     return replace(
         state, cells=state.cells.copy(), log_weights=state.log_weights.copy(), seen=state.seen.copy(),
         clock=state.clock.copy(), prior=state.prior.copy(), lazy=None,
+        kept=None if state.kept is None else state.kept.copy(),
     )  # fmt: skip
 
 

@@ -9,10 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gaussfold.beliefs.diagonal.kept_rows import SHARE, KeptRows
 from gaussfold.beliefs.diagonal.state import State
 from gaussfold.engine.programs import can_be_marginalised, is_fast, is_newton_at_posterior, mix_rows, score_rows
-from gaussfold.engine.sparse.absorb import absorb_any, absorb_logit
+from gaussfold.engine.sparse.absorb import Log, absorb_any, absorb_logit
 from gaussfold.engine.sparse.cells import look, look_still, undo
+from gaussfold.engine.sparse.second_look import absorb_twice_any, absorb_twice_logit
 from gaussfold.engine.sparse.visit_any import HEIGHT, JOINT, MARGINAL, ONE_STEP
 from gaussfold.rows import Rows
 from gaussfold.trace import RowError, Trace
@@ -101,7 +103,7 @@ def learn(
 
     ``met``: where to write what is met. ``tell`` hears how many rows are done: of all, or part by part without a log.
     """
-    undoing = Undo(state, data.rows.data.size if logged else 0)
+    undoing = Undo(state, state.written_over(data.rows.data.size) if logged else 0)
     met = Met.room(state, data.y.size) if met is None else met
     if tell is None or logged:
         failed, size = _run(state, data, program, rate, undoing, met)
@@ -146,8 +148,9 @@ def check(state: State, program: Program) -> None:
     if coupling == MARGINAL and not can_be_marginalised(program):
         msg = "coupling='marginal': a Student-t likelihood cannot be integrated over; use coupling='joint'"
         raise ValueError(msg)
-    if coupling != JOINT and (mean == ONE_STEP or variance == HEIGHT) and not is_newton_at_posterior(program):
-        msg = f"coupling={state.coupling!r} goes with rule='newton', at='posterior'; use Marginal() for others"
+    if (mean == ONE_STEP or variance == HEIGHT) and not is_newton_at_posterior(program):
+        usual = type(state.coupling).__name__
+        msg = f"coupling={state.coupling!r} goes with rule='newton', at='posterior'; use {usual}() for others"
         raise ValueError(msg)
 
 
@@ -166,6 +169,7 @@ class Undo:
             np.empty(logged, dtype=np.uint64),
         )
         self._clock, self._log_weights = float(state.clock[0]), state.log_weights.copy()
+        self._kept = state.kept
         self._copy = (state.cells.copy(), state.seen.copy()) if copied else None
 
     def restore(self, state: State, size: int) -> None:
@@ -176,10 +180,13 @@ class Undo:
             undo(state.cells, state.seen, *self.log, size)
         state.clock[0] = self._clock
         state.log_weights[:] = self._log_weights
+        state.kept = self._kept
 
 
 def _run(state: State, data: Sparse, program: Program, rate: float, undoing: Undo, met: Met) -> tuple[int, int]:
     """Choose the loop; returns the row that failed or -1, and the size of the log."""
+    if state.kept is not None:
+        return _run_twice(state, state.kept, data, program, undoing, met)
     form = state.coupling.form
     time = (state.seen, state.clock, state.kind, rate, state.prior)
     rows = data.rows
@@ -198,6 +205,42 @@ def _run(state: State, data: Sparse, program: Program, rate: float, undoing: Und
     else:
         failed, size = absorb_any(*shared, met.mean, met.variance, program, form, met.site_precision, met.site_shift)
     return int(failed), int(size)
+
+
+def _run_twice(
+    state: State, kept: KeptRows, data: Sparse, program: Program, undoing: Undo, met: Met
+) -> tuple[int, int]:
+    """The same, some rows at a time, and rows that were kept long enough are visited again."""
+    total = 0
+    step = max(1, data.y.size * max(PART, kept.entries) // max(data.rows.data.size, 1))
+    for start in range(0, data.y.size, step):
+        part = slice(start, start + step)
+        cells, seen, at = undoing.log
+        log = cells[total:], seen[total:], at[total:]
+        here = Met(*(column[part] for column in met))
+        failed, size, kept = _look_twice(state, kept, data.part(part), program, log, here)
+        state.kept = kept
+        total += size
+        if failed >= 0:
+            return start + failed, total
+    return -1, total
+
+
+def _look_twice(
+    state: State, kept: KeptRows, data: Sparse, program: Program, log: Log, met: Met
+) -> tuple[int, int, KeptRows]:
+    rows, form = data.rows, state.coupling.form
+    kept = kept.with_room(data.y.size, rows.data.size)
+    span = (kept.rows, SHARE, kept.first, kept.last, kept.learned, float(np.finfo(state.cells.dtype).eps))
+    shared = (
+        state.cells, log, rows.plain(), (data.y, data.weight), _limits(state.cells.dtype),
+        max(rows.longest, kept.longest),
+    )  # fmt: skip
+    if is_fast(program, form) and state.cells.shape[2] in LANES:
+        failed, size, first, last = absorb_twice_logit(*shared, (met.mean, met.variance), kept.room, span)
+    else:
+        failed, size, first, last = absorb_twice_any(*shared, tuple(met), (program, form), kept.room, span)
+    return int(failed), int(size), kept.after(int(first), int(last))
 
 
 @cache

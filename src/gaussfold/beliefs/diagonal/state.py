@@ -14,10 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from gaussfold.beliefs.diagonal.coupling import Coupling
+from gaussfold.beliefs.diagonal.kept_rows import KeptRows
 from gaussfold.beliefs.diagonal.lazy_cells import LazyCells
 from gaussfold.engine.sparse.cells import FORGETS, STILL, WALKS, list_touched
 from gaussfold.types import Array, Moments
 
+FADED = "second_look: a row that has faded has no site left to take out; leave out forgetting and drift, or second_look"
 STRETCH = 1 << 20
 """Cells that are looked through at a time for those that were touched."""
 
@@ -44,6 +46,8 @@ class State:
     """The cell that all features shared before any was learned; None if they began with their own."""
     lazy: LazyCells | None = None
     """Which cells are written; None: all of them."""
+    kept: KeptRows | None = None
+    """Rows that are due for a second look; None: every row is visited once."""
 
     @classmethod
     def start(cls, cells: np.ndarray, dim: int, coupling: Coupling) -> State:
@@ -68,6 +72,10 @@ class State:
         """Whether no time passes."""
         return self.kind == STILL
 
+    def written_over(self, entries: int) -> int:
+        """How many cells a pass over so many entries may write to, those of rows that are looked at again included."""
+        return entries if self.kept is None else 2 * entries + self.kept.entries
+
     def widen(self, columns: np.ndarray | None = None, *, sparingly: bool = False) -> None:
         """Give every feature a cell of its own, to write to for these columns (None: for all).
 
@@ -88,6 +96,8 @@ class State:
 
     def scale_means(self, factor: float, shift: float, constant: int | None) -> None:
         """Multiply the means of all cells that were met; then add to those of one feature."""
+        if self.kept is not None:
+            self.kept = self.kept.in_other_units(factor, shift, constant)
         if self.alike:
             return
         columns = self.touched()
@@ -154,6 +164,8 @@ class State:
         if prior.shape[2] != self.cells.shape[2]:
             msg = f"prior: {prior.shape[2]} components, the belief has {self.cells.shape[2]}"
             raise ValueError(msg)
+        if self.kept is not None:
+            raise ValueError(FADED)
         if not self.still:
             self.cells = self.each().astype(self.cells.dtype)
             self.blank, self.lazy = None, None

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from gaussfold.beliefs.diagonal import kept_rows
 from gaussfold.beliefs.diagonal.coupling import coupling_from_form
+from gaussfold.beliefs.diagonal.kept_rows import KeptRows
 from gaussfold.beliefs.diagonal.state import State
 from gaussfold.engine.sparse.cells import FORGETS, WALKS
 from gaussfold.schema import Part, equal, refuse, together
@@ -47,7 +49,9 @@ def to_arrays(state: State, *, copy: bool) -> dict[str, np.ndarray]:
     }
     if not state.still:
         arrays |= {"seen": state.seen, "clock": state.clock, "kind": np.array([state.kind]), "prior": state.prior}
-    return {name: array.copy() for name, array in arrays.items()} if copy else arrays
+    if copy:
+        arrays = {name: array.copy() for name, array in arrays.items()}
+    return arrays if state.kept is None else arrays | state.kept.arrays()
 
 
 def _cells(state: State) -> dict[str, np.ndarray]:
@@ -77,6 +81,10 @@ def check(arrays: dict[str, np.ndarray]) -> None:
         equal("cells", sizes["written"], dim, "one for each feature that 'dim' counts, or a single one")
     if together(arrays, ("kind", "clock", "seen", "prior")):
         _check_clock(arrays, sizes)
+    if kept_rows.there(arrays):
+        kept_rows.check(arrays, sizes)
+        if "kind" in arrays:
+            refuse(kept_rows.MARK, "rows are kept", "no time passes then")
 
 
 def _lowest(arrays: dict[str, np.ndarray]) -> np.ndarray:
@@ -124,4 +132,8 @@ def from_arrays(arrays: dict[str, np.ndarray], *, copy: bool) -> State:
     if "kind" in arrays:
         state.kind, state.prior = int(arrays["kind"][0]), arrays["prior"].copy()
         state.seen, state.clock = arrays["seen"].copy(), arrays["clock"].copy()
+    if kept_rows.there(arrays):
+        state.kept = KeptRows.from_arrays(arrays)
+        if len(state.kept):  # their pages are to be there, as they were
+            state.widen(state.kept.room.indices)
     return state

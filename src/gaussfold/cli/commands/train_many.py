@@ -141,6 +141,11 @@ def _check_model(model: StreamModel) -> None:
             "leave out --workers",
         ),
         (
+            bool(setting.second_look),
+            f"--second-look {setting.second_look}: rows are looked at again in order, which workers do not keep; leave "
+            "out --workers",
+        ),
+        (
             setting.learns_noise,
             "--noise-std learn: noise is learned in the order of rows, which workers do not keep; give a number",
         ),

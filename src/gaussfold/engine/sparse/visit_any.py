@@ -4,7 +4,8 @@ Joint coupling: one site for the row, (J, H) from ``scalar.sites.make_site`` on 
 
     mᵢ += xᵢ vᵢ J,    vᵢ ← vᵢ (1 - (v₀ - xᵢ² vᵢ) H)/(1 - v₀ H),    v₀ = Σ x² v.
 
-DimGauss (sparse-online D.1) is rule newton, ADF (D.2) is ep, the EKF is taylor at the prior, R-VGA is vi.
+DimGauss (sparse-online D.1) is rule newton, by its mode or (42)-(46) in one step, ADF (D.2) is ep, the EKF is taylor
+at the prior, R-VGA is vi.
 
 Marginal coupling: every active feature by itself, the others integrated out (``families.marginalised``);
 (15) and (19) are rule newton, D.3 is vi. All features look at the row as it was before it, so their order is
@@ -39,6 +40,16 @@ CURVATURE, HEIGHT = range(2)
 
 
 @compiled
+def one_step(family: Family, y: float, w: float, m0: float, v0: float) -> tuple[float, float, float]:
+    """(17), (30), (42)-(46): the gradient's expansion at the old mean, the curvature at the new one; (J, H, mean)."""
+    d1, d2, _, _ = derivatives(family, y, m0)
+    j = w * d1 / (1.0 - v0 * w * d2)
+    new = m0 + v0 * j
+    _, d2, _, _ = derivatives(family, y, new)
+    return j, w * d2, new
+
+
+@compiled
 def _seen_through(
     family: Family, program: Program, form: Form, y: float, w: float, m0: float, v0: float
 ) -> tuple[float, float, bool]:
@@ -47,12 +58,8 @@ def _seen_through(
     _, mean_form, variance_form = form
     if mean_form == SOLVED:
         j, h, new, _, _ = make_site(family, rule, at, y, w, m0, v0)
-    else:  # (17), (30): the gradient's expansion at the old mean, then the curvature at the new one
-        d1, d2, _, _ = derivatives(family, y, m0)
-        j = w * d1 / (1.0 - v0 * w * d2)
-        new = m0 + v0 * j
-        _, d2, _, _ = derivatives(family, y, new)
-        h = w * d2
+    else:
+        j, h, new = one_step(family, y, w, m0, v0)
     if variance_form == HEIGHT:  # (18): where the peaks are equally high
         fall = height_normaliser(family, y, m0, v0) - log_density(family, y, new)
         return j, math.exp(2.0 * w * fall + (new - m0) * (new - m0) / v0), True
@@ -78,11 +85,16 @@ def coordinate(
 
 
 @compiled
-def _jointly(program: Program, told: Told, xs: np.ndarray, ms: np.ndarray, vs: np.ndarray) -> tuple[float, float]:
+def _jointly(
+    program: Program, form: Form, told: Told, xs: np.ndarray, ms: np.ndarray, vs: np.ndarray
+) -> tuple[float, float]:
     """Learn a row by one site and keep the diagonal, one component; returns the site's precision and shift."""
     family, rule, at = program
     y, w, f, s = told
-    j, h, m, _, _ = make_site(family, rule, at, y, w, f, s)
+    if form[1] == SOLVED:
+        j, h, m, _, _ = make_site(family, rule, at, y, w, f, s)
+    else:
+        j, h, m = one_step(family, y, w, f, s)
     grown = 1.0 - s * h
     for t in range(xs.size):
         x = np.float64(xs[t])
@@ -106,7 +118,7 @@ def _one_by_one(program: Program, form: Form, told: Told, xs: np.ndarray, ms: np
     if only_shifts(program.family) and log_density(program.family, y, after) < log_density(program.family, y, f):
         ms[:] = old_m
         vs[:] = old_v
-        _jointly(program, told, xs, ms, vs)
+        _jointly(program, (JOINT, SOLVED, CURVATURE), told, xs, ms, vs)
 
 
 @compiled
@@ -153,7 +165,7 @@ def visit_any(
         told = (y, w, mean[r, c], variance[r, c])
         xs, own_m, own_v = data[start:stop], ms[c : n * k : k], vs[c : n * k : k]
         if form[0] == JOINT:
-            site_precision[r], site_shift[r] = _jointly(program, told, xs, own_m, own_v)
+            site_precision[r], site_shift[r] = _jointly(program, form, told, xs, own_m, own_v)
         else:
             _one_by_one(program, form, told, xs, own_m, own_v)
         for t in range(n):
