@@ -91,6 +91,38 @@ def test_dask_gives_the_same_bits(data):
         assert bits_of(learn(data, OnDask(client), model("auto"))[0]) == expected
 
 
+def test_a_worker_without_the_library_is_named():
+    from gaussfold.distributed.on_dask import OnDask
+
+    class Bare:
+        def scheduler_info(self):
+            return {"workers": {"tcp://a": {}, "tcp://b": {}}}
+
+        def run(self, ask, what, on_error):
+            missing = ask(what.replace("gaussfold", "math").replace("__version__", "pi"))
+            return {"tcp://a": missing, "tcp://b": ModuleNotFoundError("No module named 'gaussfold'")}
+
+    with pytest.raises(ValueError, match="worker tcp://b: it cannot import gaussfold"):
+        OnDask(Bare())
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Dask's own
+def test_a_cluster_without_workers_is_not_waited_for_forever(data, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="gaussfold[dask] is not installed")
+    from gaussfold.distributed import on_dask
+
+    monkeypatch.setattr(on_dask, "ALONE", 1.0)
+    with (
+        distributed.LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        engine = on_dask.OnDask(client)
+        client.retire_workers()
+        with pytest.raises(ShardError, match=r"clicks\.vw.* lost its last worker; start one"):
+            learn(data, engine, model("auto"))
+
+
 @pytest.mark.slow
 def test_spark_gives_the_same_bits_and_tries_again(data, tmp_path, monkeypatch):
     pyspark = pytest.importorskip("pyspark", reason="gaussfold[spark] is not installed")

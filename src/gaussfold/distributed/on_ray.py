@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pickle
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, final
 
@@ -14,6 +15,8 @@ ATTEMPTS = 5
 """So often a shard may fail before the run ends."""
 PATIENCE = 0.2
 """Seconds between looks at whether somebody asked to stop."""
+ALONE = 60.0
+"""Seconds for which a cluster may be without any node: others may be on their way."""
 
 
 @final
@@ -29,6 +32,7 @@ class OnRay:
         if not self._ray.is_initialized():
             msg = "client: Ray is not connected to a cluster; call ray.init() first"
             raise ValueError(msg)
+        self._peopled, self._looked = time.monotonic(), 0.0
 
     def run(self, base: Base, tasks: Sequence[Task], stop: Callable[[], bool]) -> Iterator[Learned]:
         """What came of every task, as it comes. The base lies in the object store, once a node."""
@@ -40,12 +44,25 @@ class OnRay:
                 done, _ = ray.wait(list(waiting), timeout=PATIENCE)
                 if stop():
                     raise StoppedError
+                self._check_nodes(tasks[0])
                 for reference in done:
                     yield self._result(reference, waiting.pop(reference))
         finally:
             for total, shards in waiting.items():
                 for reference in (total, *(one for one, _ in shards)):
                     ray.cancel(reference, force=True)
+
+    def _check_nodes(self, task: Task) -> None:
+        """Give up where all nodes are gone and none has come for a while: Ray would wait forever."""
+        now = time.monotonic()
+        if now < self._looked + 1.0:
+            return
+        self._looked = now
+        if any(node["Alive"] for node in self._ray.nodes()):
+            self._peopled = now
+        elif now > self._peopled + ALONE:
+            msg = f"{task.shard}: the Ray cluster has lost its last node; start one (ray start --address ...)"
+            raise ShardError(msg)
 
     def _submitted(self, held: Any, base: Base, group: Sequence[Task]) -> tuple[Any, list[tuple[Any, Task]]]:
         """What adds up the shards of a group, and what learns each of them."""
