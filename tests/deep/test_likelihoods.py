@@ -8,6 +8,7 @@ import pytest
 import gaussfold as gf
 from gaussfold.deep import likelihoods
 from gaussfold.deep.families import form_of
+from gaussfold.likelihoods.libraries import library_of
 from tests.deep.problems import straight
 
 WHOLE, REAL = (lambda rng: rng.integers(0, 2, (40, 2)).astype(float)), (lambda rng: rng.standard_normal((40, 2)))
@@ -227,3 +228,60 @@ def test_equinox_and_flax_trees_are_trees():
         assert np.isfinite(posterior.predict(apply, X, 5).log_prob(y)).all()
     with pytest.raises(ValueError, match=r"equinox\.partition"):
         gf.deep.layout_of(module)
+
+
+class Smooth(gf.likelihoods.ScalarLikelihood):
+    """The double exponential smoothed at its tip, in NumPy."""
+
+    log_concave = True
+
+    def log_prob(self, y, f):
+        return -np.log(np.pi) - np.logaddexp(y - f, f - y) + np.log(2.0)
+
+    def derivatives(self, y, f):
+        t = np.tanh(y - f)
+        return t, t * t - 1.0
+
+    def conditional(self, f):
+        return gf.types.Moments(np.asarray(f, dtype=float), np.full(np.shape(f), np.pi**2 / 4.0))
+
+
+class Traced(Smooth):
+    """The same by operators alone, which any array has."""
+
+    def log_prob(self, y, f):
+        library = library_of(y, f)
+        away = y - f
+        return -library.log(library.exp(away) + library.exp(-away)) + np.log(2.0 / np.pi)
+
+    def conditional(self, f):
+        return gf.types.Moments(1.0 * f, 0.0 * f + np.pi**2 / 4.0)
+
+
+@pytest.mark.parametrize("family", [Smooth(), Traced()])
+def test_a_likelihood_of_ones_own(family):
+    rng = np.random.default_rng(4)
+    f, y = rng.standard_normal((12, 2)), rng.standard_normal((12, 2))
+    y[3, 1] = np.nan
+    known = np.where(np.isnan(y), 0.0, 1.0)
+    filled = np.where(np.isnan(y), 0.0, y)
+    with jax.enable_x64(True):
+        total = lambda f: likelihoods.log_prob(family, y, f).sum()  # noqa: E731
+        value, slope = jax.jit(jax.value_and_grad(total))(jnp.asarray(f))
+        along = rng.standard_normal(f.shape)
+        _, bend = jax.jvp(jax.grad(total), (jnp.asarray(f),), (jnp.asarray(along),))
+        information = form_of(family).root(jnp.asarray([0.3, np.nan]), jnp.asarray([0.5, 0.5]))
+    first, second = Smooth().derivatives(filled, f)
+    assert value == pytest.approx((known * Smooth().log_prob(filled, f)).sum(), rel=1e-12)
+    np.testing.assert_allclose(slope, known * first, rtol=1e-12)
+    np.testing.assert_allclose(bend, known * second * along, rtol=1e-12)
+    np.testing.assert_allclose(information, np.diag([2.0 / np.pi, 0.0]), rtol=1e-6)
+
+
+def test_networks_learn_with_a_likelihood_of_ones_own():
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((300, 2)).astype(np.float32)
+    y = (X @ [1.0, -2.0] + 0.3 * rng.standard_normal(300)).astype(np.float32)
+    apply = lambda params, X: X @ params  # noqa: E731
+    found = gf.deep.LRVGA(apply, Smooth(), np.zeros(2, np.float32)).fit(X, y)
+    np.testing.assert_allclose(found.belief.mean, [1.0, -2.0], atol=0.1)

@@ -13,7 +13,8 @@ Needs JAX and optax, the extra ``gaussfold[jax]``; the names are imported on fir
 - ``lrvga`` learns in one pass without a learning rate: linearised at the mean (``onepass``, its step in ``linearised``)
   or looking at samples (``extragradient``, ``fisher``); ``rowchecks`` has what both refuse.
 - ``wrapping`` takes modules of other libraries apart, ``parts`` looks at some leaves alone.
-- ``families`` has the likelihoods of :mod:`gaussfold.likelihoods` in JAX, ``likelihoods`` joins one with a network,
+- ``families`` is how networks learn from the likelihoods of :mod:`gaussfold.likelihoods` (``forms``; those
+  that others wrote in NumPy: ``foreign``), ``likelihoods`` joins one with a network,
   ``noise`` is a noise level that is learned.
 - ``posterior``, ``prediction`` are what comes out, ``glm`` and ``broadened`` how it predicts without drawing networks;
   ``trees`` how a tree lies in a vector; ``search`` tunes; ``samecode`` sees that nothing is compiled twice.

@@ -1,23 +1,25 @@
-"""The families of :mod:`gaussfold.likelihoods` as JAX differentiates them: one table, by the likelihood's class.
+"""The families of :mod:`gaussfold.likelihoods` as networks learn from them: their own ``log_prob`` and ``conditional``.
 
 A form sees a whole batch: outputs of the network with one row per example, and gives one log probability per row;
-several outputs of one row are independent. A NaN label says nothing (log probability 0). For another family write a
-function that makes its :class:`Form`, and a line of the table.
+several outputs of one row are independent. A NaN label says nothing (log probability 0). A family of one latent is
+here by its own functions, which JAX traces (:mod:`gaussfold.likelihoods.libraries`), and a line with its Fisher
+information; one that somebody wrote himself by what it computes in NumPy (:mod:`gaussfold.deep.foreign`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TypeAlias
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln, log_ndtr, ndtr
+from jax.scipy.special import polygamma
 
 from gaussfold import likelihoods
-from gaussfold.deep import more_families
+from gaussfold.deep import foreign
 from gaussfold.deep.forms import Form, Outputs, aligned, by_output, over_outputs
 from gaussfold.deep.noise import LearnedGaussian
 from gaussfold.types import Array, ArrayLike
@@ -29,18 +31,24 @@ Likelihood: TypeAlias = (
 
 
 def form_of(likelihood: Likelihood) -> Form:
-    """The form of a likelihood; of a subclass there is none, since it may mean something else."""
-    return _FORMS[type(likelihood)](likelihood)
+    """The form of a likelihood; a subclass may mean something else, and is taken for a family of its own."""
+    if type(likelihood) in _FORMS:
+        return _FORMS[type(likelihood)](likelihood)
+    assert isinstance(likelihood, likelihoods.ScalarLikelihood)
+    information = _INFORMATION.get(type(likelihood))
+    if information is None:
+        return by_output(foreign.traceable(likelihood), of_moments)
+    return by_output(likelihood, information, _entropy if isinstance(likelihood, likelihoods.Bernoulli) else None)
 
 
 def has_form(likelihood: object) -> bool:
-    """Whether a likelihood can be differentiated by JAX."""
-    return type(likelihood) in _FORMS
+    """Whether a likelihood can be learned from here."""
+    return type(likelihood) in _FORMS or isinstance(likelihood, likelihoods.ScalarLikelihood)
 
 
 def known_families() -> list[str]:
     """Names of the families that have a form."""
-    return [family.__name__ for family in _FORMS]
+    return [family.__name__ for family in (*_INFORMATION, *_FORMS)]
 
 
 def check_classes(labels: Array, outputs: int | None = None) -> None:
@@ -56,60 +64,50 @@ def check_classes(labels: Array, outputs: int | None = None) -> None:
         raise ValueError(msg)
 
 
-def _gaussian(likelihood: likelihoods.Gaussian) -> Form:
-    std = likelihood.std
-    constant = math.log(std) + 0.5 * math.log(2.0 * math.pi)
-    return by_output(
-        likelihood,
-        lambda y, f: -0.5 * ((y - f) / std) ** 2 - constant,
-        lambda f: (f, jnp.full_like(f, std**2)),
-        lambda eta: 1.0 / jnp.full_like(eta, std**2),
-    )
+def _gaussian(likelihood: likelihoods.Gaussian, f: jax.Array) -> jax.Array:
+    return jnp.full_like(f, likelihood.std**-2.0)
 
 
-def _bernoulli(likelihood: likelihoods.Bernoulli) -> Form:
-    logit = likelihood.link == "logit"
-    log_g, g = (jax.nn.log_sigmoid, jax.nn.sigmoid) if logit else (log_ndtr, ndtr)
-
-    def log_prob(y: jax.Array, f: jax.Array) -> jax.Array:
-        return y * log_g(f) + (1.0 - y) * log_g(-f)
-
-    def conditional(f: jax.Array) -> tuple[jax.Array, jax.Array]:
-        return g(f), g(f) * g(-f)
-
-    def information(eta: jax.Array) -> jax.Array:
-        """(∂E[y]/∂η)²/Var(y), which is Var(y) for a natural parameter."""
-        variance = conditional(eta)[1]
-        if logit:
-            return variance
-        _, slope = jax.jvp(lambda f: conditional(f)[0], (eta,), (jnp.ones_like(eta),))
-        return jnp.where(variance > 0.0, slope**2 / jnp.where(variance > 0.0, variance, 1.0), 0.0)
-
-    return by_output(likelihood, log_prob, conditional, information, lambda p: -(_p_log_p(p) + _p_log_p(1.0 - p)))
+def _bernoulli(likelihood: likelihoods.Bernoulli, f: jax.Array) -> jax.Array:
+    return likelihood.conditional(f).variance if likelihood.link == "logit" else of_moments(likelihood, f)
 
 
-def _poisson(likelihood: likelihoods.Poisson) -> Form:
-    return by_output(
-        likelihood, lambda y, f: y * f - jnp.exp(f) - gammaln(y + 1.0), lambda f: (jnp.exp(f), jnp.exp(f)), jnp.exp
-    )
+def of_moments(likelihood: likelihoods.ScalarLikelihood, f: jax.Array) -> jax.Array:
+    """``(∂E[y]/∂f)²/Var(y)``, which is the information of exponential families: of Poisson the rate, of Gamma a."""
+    (mean, variance), slopes = jax.jvp(likelihood.conditional, (f,), (jnp.ones_like(f),))
+    del mean
+    return jnp.where(variance > 0.0, slopes[0] * (slopes[0] / jnp.where(variance > 0.0, variance, 1.0)), 0.0)
 
 
-def _student_t(likelihood: likelihoods.StudentT) -> Form:
+def _negative_binomial(likelihood: likelihoods.NegativeBinomial, f: jax.Array) -> jax.Array:
+    """``r σ(g)``: of the moments, but their quotient leaves single precision for large rates."""
+    return likelihood.dispersion * jax.nn.sigmoid(f - math.log(likelihood.dispersion))
+
+
+def _gamma(likelihood: likelihoods.Gamma, f: jax.Array) -> jax.Array:
+    return jnp.full_like(f, likelihood.shape)
+
+
+def _student_t(likelihood: likelihoods.StudentT, f: jax.Array) -> jax.Array:
     df, scale = likelihood.df, likelihood.scale
-    half = 0.5 * df
-    constant = math.lgamma(half + 0.5) - math.lgamma(half) - 0.5 * math.log(math.pi * df)
-    variance = scale**2 * df / (df - 2.0) if df > 2.0 else math.inf
+    return jnp.full_like(f, (df + 1.0) / ((df + 3.0) * scale**2))
 
-    def log_prob(y: jax.Array, f: jax.Array) -> jax.Array:
-        t = (y - f) / scale
-        return constant - math.log(scale) - (half + 0.5) * jnp.log1p(t * t / df)
 
-    return by_output(
-        likelihood,
-        log_prob,
-        lambda f: (f, jnp.full_like(f, variance)),
-        lambda eta: jnp.full_like(eta, (df + 1.0) / ((df + 3.0) * scale**2)),
-    )
+def _beta(likelihood: likelihoods.Beta, f: jax.Array) -> jax.Array:
+    """``φ² g'² (ψ'(a) + ψ'(b))``."""
+    scale = likelihood.scale
+    (mean, _), slopes = jax.jvp(likelihood.conditional, (f,), (jnp.ones_like(f),))
+    rest = likelihood.conditional(-f).mean
+    return (scale * slopes[0]) ** 2 * (polygamma(1, scale * mean) + polygamma(1, scale * rest))
+
+
+def _ordinal(likelihood: likelihoods.Ordinal, f: jax.Array) -> jax.Array:
+    """``Σ p (∂ log p)²`` over the classes."""
+    found = jnp.zeros_like(f)
+    for k in range(len(likelihood.cutpoints) + 1):
+        log_p, score = jax.jvp(partial(likelihood.log_prob, float(k)), (f,), (jnp.ones_like(f),))
+        found = found + jnp.exp(log_p) * score**2
+    return found
 
 
 def _softmax(_: likelihoods.Softmax) -> Form:
@@ -137,12 +135,47 @@ def _softmax(_: likelihoods.Softmax) -> Form:
     return Form(log_prob, conditional, root, check_labels, True, lambda p: np.asarray(-_p_log_p(p).sum(axis=-1)))
 
 
+def _heteroscedastic(_: likelihoods.HeteroscedasticGaussian) -> Form:
+    """Two outputs a label: the first half of a row's outputs are means, the second half noise levels."""
+
+    def parted(outputs: Outputs) -> tuple[jax.Array, jax.Array]:
+        f = jnp.asarray(outputs)
+        if f.ndim < 2 or f.shape[-1] % 2:
+            msg = f"outputs: shape {f.shape}; a mean and a noise level for each label are needed, (n, 2) for one label"
+            raise ValueError(msg)
+        half = f.shape[-1] // 2
+        mean, level = f[..., :half], jax.nn.softplus(f[..., half:])
+        return (mean[..., 0], level[..., 0]) if half == 1 else (mean, level)
+
+    def log_prob(y: ArrayLike, outputs: Outputs) -> jax.Array:
+        mean, std = parted(outputs)
+        mean, labels, known = aligned(mean, y)
+        return over_outputs(_normal(labels, mean, jnp.log(std.reshape(mean.shape))), known)
+
+    def conditional(outputs: Outputs) -> tuple[jax.Array, jax.Array]:
+        mean, std = parted(outputs)
+        return mean, std**2
+
+    def root(y: jax.Array, eta: jax.Array) -> jax.Array:
+        half = eta.size // 2
+        std = jax.nn.softplus(eta[half:])
+        known = ~jnp.isnan(y)
+        each = jnp.concatenate([known / std, known * math.sqrt(2.0) * jax.nn.sigmoid(eta[half:]) / std])
+        return jnp.diag(each)
+
+    return Form(log_prob, conditional, root, likelihoods.Gaussian(1.0).check_labels, responses=lambda n: n // 2)
+
+
+def _normal(y: jax.Array, mean: jax.Array, log_std: jax.Array) -> jax.Array:
+    """Normal noise whose level comes with the outputs: the standard one, in units of the level."""
+    return jnp.asarray(likelihoods.Gaussian(1.0).log_prob((y - mean) * jnp.exp(-log_std), 0.0)) - log_std
+
+
 def _learned_gaussian(_: LearnedGaussian) -> Form:
     def log_prob(y: ArrayLike, outputs: Outputs) -> jax.Array:
         f, log_std = outputs
         f, labels, known = aligned(f, y)
-        value = -0.5 * ((labels - f) * jnp.exp(-log_std)) ** 2 - log_std - 0.5 * math.log(2.0 * math.pi)
-        return over_outputs(value, known)
+        return over_outputs(_normal(labels, f, log_std), known)
 
     def conditional(outputs: Outputs) -> tuple[jax.Array, jax.Array]:
         f, log_std = outputs
@@ -155,19 +188,26 @@ def _learned_gaussian(_: LearnedGaussian) -> Form:
     return Form(log_prob, conditional, root, likelihoods.Gaussian(1.0).check_labels)
 
 
-_FORMS: dict[type, Callable[..., Form]] = {
+_INFORMATION: dict[type, Callable[..., jax.Array]] = {
     likelihoods.Gaussian: _gaussian,
     likelihoods.Bernoulli: _bernoulli,
-    likelihoods.Poisson: _poisson,
+    likelihoods.Poisson: of_moments,
     likelihoods.StudentT: _student_t,
-    likelihoods.NegativeBinomial: more_families.negative_binomial,
-    likelihoods.Gamma: more_families.gamma,
-    likelihoods.Beta: more_families.beta,
-    likelihoods.Ordinal: more_families.ordinal,
-    likelihoods.HeteroscedasticGaussian: more_families.heteroscedastic,
+    likelihoods.NegativeBinomial: _negative_binomial,
+    likelihoods.Gamma: _gamma,
+    likelihoods.Beta: _beta,
+    likelihoods.Ordinal: _ordinal,
+}
+"""Of one latent: the Fisher information, all that the family does not say itself."""
+_FORMS: dict[type, Callable[..., Form]] = {
+    likelihoods.HeteroscedasticGaussian: _heteroscedastic,
     likelihoods.Softmax: _softmax,
     LearnedGaussian: _learned_gaussian,
 }
+
+
+def _entropy(p: Array) -> Array:
+    return np.asarray(-(_p_log_p(p) + _p_log_p(1.0 - p)))
 
 
 def _p_log_p(p: Array) -> Array:

@@ -36,19 +36,22 @@ class Form(NamedTuple):
 
 def by_output(
     likelihood: likelihoods.ScalarLikelihood,
-    log_prob: Callable[[jax.Array, jax.Array], jax.Array],
-    conditional: Callable[[jax.Array], tuple[jax.Array, jax.Array]],
-    information: Callable[[jax.Array], jax.Array],
+    information: Callable[[likelihoods.ScalarLikelihood, jax.Array], jax.Array],
     entropy: Callable[[Array], Array] | None = None,
 ) -> Form:
     """A family of one latent: each output has its label, and the Fisher information is a diagonal."""
 
     def of_rows(y: ArrayLike, outputs: Outputs) -> jax.Array:
         f, labels, known = aligned(outputs, y)
-        return over_outputs(log_prob(labels, f), known)
+        return over_outputs(jnp.asarray(likelihood.log_prob(labels, f)), known)
+
+    def conditional(outputs: Outputs) -> tuple[jax.Array, jax.Array]:
+        mean, variance = likelihood.conditional(jnp.asarray(outputs))
+        return jnp.asarray(mean), jnp.asarray(variance)
 
     def root(y: jax.Array, eta: jax.Array) -> jax.Array:
-        return jnp.diag(jnp.sqrt(jnp.where(jnp.isnan(y), 0.0, information(eta))))  # no label, no information
+        # no label, no information
+        return jnp.diag(jnp.sqrt(jnp.where(jnp.isnan(y), 0.0, information(likelihood, eta))))
 
     return Form(of_rows, conditional, root, likelihood.check_labels, entropy=entropy)
 
@@ -70,4 +73,5 @@ def aligned(f: jax.Array, y: ArrayLike) -> tuple[jax.Array, jax.Array, jax.Array
         msg = f"y, outputs: shapes {labels.shape} and {f.shape} do not fit; the network must give one output per label"
         raise ValueError(msg)
     known = ~jnp.isnan(labels)
-    return f, jnp.where(known, labels, 0.0), known
+    # in place of a label that is missing, and left out later, one that every family can explain
+    return f, jnp.where(known, labels, 0.5), known

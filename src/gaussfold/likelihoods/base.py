@@ -11,6 +11,7 @@ from gaussfold.engine.seam import over_arrays
 from gaussfold.expectations import gauss_hermite
 from gaussfold.expectations.kinks import mended
 from gaussfold.expectations.tilted import tilted
+from gaussfold.likelihoods.libraries import numpy_floats
 from gaussfold.types import Array, ArrayLike, Moments, Record
 
 if TYPE_CHECKING:
@@ -304,9 +305,7 @@ class ScalarLikelihood:
         return f"{self} does not say {method}; define that method to use what depends on it"
 
 
-def floats(*arrays: ArrayLike) -> tuple[Array, ...]:
-    """Float64 arrays, broadcast against each other; views where possible, so not to be written to."""
-    return tuple(np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in arrays)))
+floats = numpy_floats
 
 
 def _flat(y: ArrayLike, moments: Moments) -> tuple[tuple[int, ...], Array, Moments]:

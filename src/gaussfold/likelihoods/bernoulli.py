@@ -13,6 +13,7 @@ from gaussfold.likelihoods import links
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
 from gaussfold.likelihoods.bernoulli_logit import LogitRecord
 from gaussfold.likelihoods.bernoulli_probit import ProbitRecord
+from gaussfold.likelihoods.libraries import library_of
 from gaussfold.types import Array, ArrayLike, Moments
 
 if TYPE_CHECKING:
@@ -97,9 +98,10 @@ class Bernoulli(ScalarLikelihood):
 
     def log_prob(self, y: ArrayLike, f: ArrayLike) -> Array:
         """``y log g(f) + (1 - y) log g(-f)``: no term is positive, so nothing cancels."""
-        y, f = floats(y, f)
-        log_g = links.BY_NAME[self.link].log_cdf
-        return np.asarray(y * log_g(f) + (1.0 - y) * log_g(-f))
+        library = library_of(y, f)
+        y, f = library.floats(y, f)
+        log_g = library.log_cdf[self.link]
+        return library.asarray(y * log_g(f) + (1.0 - y) * log_g(-f))
 
     def derivatives(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
         """``y s(f) - (1 - y) s(-f)`` and ``y s'(f) + (1 - y) s'(-f)``, where ``s = (log g)'``."""
@@ -114,10 +116,11 @@ class Bernoulli(ScalarLikelihood):
 
     def conditional(self, f: ArrayLike) -> Moments:
         """``g(f)`` and ``g(f) g(-f)``."""
-        (f,) = floats(f)
-        g = links.BY_NAME[self.link].cdf
-        mean = np.asarray(g(f))
-        return Moments(mean, np.asarray(mean * g(-f)))
+        library = library_of(f)
+        (f,) = library.floats(f)
+        g = library.cdf[self.link]
+        mean = g(f)
+        return Moments(library.asarray(mean), library.asarray(mean * g(-f)))
 
     def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]:
         """``g'`` and ``g' (1 - 2g)``; ``g''`` and ``g'' (1 - 2g) - 2g'²``."""

@@ -13,6 +13,7 @@ from gaussfold.checks import one_of, positive
 from gaussfold.engine.seam import compiled_for, proportions, special
 from gaussfold.likelihoods import links
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
+from gaussfold.likelihoods.libraries import NUMPY, Library, library_of
 from gaussfold.types import Array, ArrayLike, Moments
 
 
@@ -54,14 +55,15 @@ class Beta(ScalarLikelihood):
 
     def log_prob(self, y: ArrayLike, f: ArrayLike) -> Array:
         """``(a - 1) log y + (b - 1) log(1 - y) - log B(a, b)``, a = φg(f), b = φg(-f)."""
-        y, f = floats(y, f)
-        a, b = self._counts(f)
-        return np.asarray((a - 1.0) * np.log(y) + (b - 1.0) * np.log1p(-y) - scipy.special.betaln(a, b))
+        library = library_of(y, f)
+        y, f = library.floats(y, f)
+        a, b = self._counts(library, f)
+        return library.asarray((a - 1.0) * library.log(y) + (b - 1.0) * library.log1p(-y) - library.betaln(a, b))
 
     def derivatives(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
         """With D = φ(ψ(b) - ψ(a) + logit y): ``D g'`` and ``D g'' - φ²(ψ'(a) + ψ'(b)) g'²``."""
         y, f = floats(y, f)
-        a, b = self._counts(f)
+        a, b = self._counts(NUMPY, f)
         slope, bend = links.BY_NAME[self.link].slopes(f)
         special = scipy.special
         pull = self.scale * (special.digamma(b) - special.digamma(a) + special.logit(y))
@@ -70,10 +72,11 @@ class Beta(ScalarLikelihood):
 
     def conditional(self, f: ArrayLike) -> Moments:
         """``g(f)`` and ``g(f) g(-f)/(1 + φ)``."""
-        (f,) = floats(f)
-        g = links.BY_NAME[self.link].cdf
-        mean = np.asarray(g(f))
-        return Moments(mean, np.asarray(mean * g(-f) / (1.0 + self.scale)))
+        library = library_of(f)
+        (f,) = library.floats(f)
+        g = library.cdf[self.link]
+        mean = g(f)
+        return Moments(library.asarray(mean), library.asarray(mean * g(-f) / (1.0 + self.scale)))
 
     def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]:
         """``g'`` and ``g' (1 - 2g)/(1 + φ)``; ``g''`` and ``(g'' (1 - 2g) - 2g'²)/(1 + φ)``."""
@@ -84,9 +87,9 @@ class Beta(ScalarLikelihood):
         share = 1.0 / (1.0 + self.scale)
         return Moments(slope, share * slope * tilt), Moments(bend, share * (bend * tilt - 2.0 * slope**2))
 
-    def _counts(self, f: Array) -> tuple[Array, Array]:
-        g = links.BY_NAME[self.link].cdf
-        return np.asarray(self.scale * g(f)), np.asarray(self.scale * g(-f))
+    def _counts(self, library: Library, f: Array) -> tuple[Array, Array]:
+        g = library.cdf[self.link]
+        return self.scale * g(f), self.scale * g(-f)
 
 
 # What the engine runs: see ``engine.families`` and ``engine.scalar`` for what each function means.

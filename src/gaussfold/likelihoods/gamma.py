@@ -12,7 +12,8 @@ import numpy as np
 from gaussfold.checks import positive
 from gaussfold.engine.seam import compiled_for, expectations, families, initial_guess, quadrature, special
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
-from gaussfold.likelihoods.poisson import PoissonRecord, rate
+from gaussfold.likelihoods.libraries import library_of, rate
+from gaussfold.likelihoods.poisson import PoissonRecord
 from gaussfold.types import Array, ArrayLike, Moments
 
 
@@ -52,8 +53,9 @@ class Gamma(ScalarLikelihood):
 
     def log_prob(self, y: ArrayLike, f: ArrayLike) -> Array:
         """``-a f - a y exp(-f) + (a - 1) log y + a log a - log Γ(a)``."""
-        y, f = floats(y, f)
-        return self._log_prob(y, f, rate(-f))
+        library = library_of(y, f)
+        y, f = library.floats(y, f)
+        return self._log_prob(y, f, library.exp(-f))
 
     def derivatives(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
         """``a (y exp(-f) - 1)`` and ``-a y exp(-f)``."""
@@ -63,8 +65,9 @@ class Gamma(ScalarLikelihood):
 
     def conditional(self, f: ArrayLike) -> Moments:
         """``exp(f)`` and ``exp(2f)/a``."""
-        (f,) = floats(f)
-        return Moments(rate(f), rate(2.0 * f) / self.shape)
+        library = library_of(f)
+        (f,) = library.floats(f)
+        return Moments(library.exp(f), library.asarray(library.exp(2.0 * f) / self.shape))
 
     def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]:
         """``exp(f)`` and ``2 exp(2f)/a``; ``exp(f)`` and ``4 exp(2f)/a``."""
@@ -89,9 +92,9 @@ class Gamma(ScalarLikelihood):
 
     def _log_prob(self, y: Array, f: Array, inverse: Array) -> Array:
         a = self.shape
-        with np.errstate(divide="ignore", invalid="ignore"):
-            of_y = (a - 1.0) * np.log(y) if a != 1.0 else 0.0
-        return np.asarray(a * log(a) - lgamma(a) + of_y - a * (f + y * inverse))
+        library = library_of(y)
+        of_y = (a - 1.0) * library.log(y) if a != 1.0 else 0.0
+        return library.asarray(a * log(a) - lgamma(a) + of_y - a * (f + y * inverse))
 
 
 # What the engine runs: see ``engine.families`` and ``engine.scalar`` for what each function means. As a function of

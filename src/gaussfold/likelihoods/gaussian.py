@@ -12,6 +12,7 @@ import numpy as np
 from gaussfold.checks import positive
 from gaussfold.engine.seam import compiled_for, families
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
+from gaussfold.likelihoods.libraries import library_of
 from gaussfold.types import Array, ArrayLike, Moments
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -45,9 +46,10 @@ class Gaussian(ScalarLikelihood):
 
     def log_prob(self, y: ArrayLike, f: ArrayLike) -> Array:
         """``-(y - f)²/(2 std²) - log std - log(2π)/2``."""
-        y, f = floats(y, f)
+        library = library_of(y, f)
+        y, f = library.floats(y, f)
         z = (y - f) / self.std
-        return np.asarray(-0.5 * z * z - log(self.std) - 0.5 * log(2.0 * pi))
+        return library.asarray(-0.5 * z * z - log(self.std) - 0.5 * log(2.0 * pi))
 
     def derivatives(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
         """``(y - f)/std²`` and ``-1/std²``."""
@@ -57,8 +59,9 @@ class Gaussian(ScalarLikelihood):
 
     def conditional(self, f: ArrayLike) -> Moments:
         """``f`` and ``std²``."""
-        (f,) = floats(f)
-        return Moments(f.copy(), np.full(f.shape, self.std**2))
+        library = library_of(f)
+        (f,) = library.floats(f)
+        return Moments(library.asarray(1.0 * f), library.full_like(f, self.std**2))
 
     def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]:
         """The mean has slope 1; nothing else moves."""

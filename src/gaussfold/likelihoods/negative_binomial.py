@@ -8,13 +8,13 @@ from math import log
 from typing import ClassVar
 
 import numpy as np
-import scipy
 
 from gaussfold.checks import positive
 from gaussfold.engine.seam import compiled_for, expectations, families, logistic, narrow, special
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
-from gaussfold.likelihoods.links import log_sigmoid, logistic_bound, sigmoid, sigmoid_slope
-from gaussfold.likelihoods.poisson import GammaPoissonRecord, Poisson, rate
+from gaussfold.likelihoods.libraries import library_of, rate
+from gaussfold.likelihoods.links import logistic_bound, sigmoid, sigmoid_slope
+from gaussfold.likelihoods.poisson import GammaPoissonRecord, Poisson
 from gaussfold.types import Array, ArrayLike, Moments
 
 
@@ -55,11 +55,12 @@ class NegativeBinomial(ScalarLikelihood):
 
     def log_prob(self, y: ArrayLike, f: ArrayLike) -> Array:
         """``y log σ(g) + r log σ(-g) + log Γ(y + r)/(Γ(r) y!)``."""
-        y, f = floats(y, f)
-        r, g = self.dispersion, f - log(self.dispersion)
+        library = library_of(y, f)
+        y, f = library.floats(y, f)
+        r, g, log_g = self.dispersion, f - log(self.dispersion), library.log_cdf["logit"]
         # The binomial coefficient by way of the beta function: log-gammas cancel when r is large.
-        coefficient = -scipy.special.betaln(y + 1.0, r) - np.log(y + r)
-        return np.asarray(y * log_sigmoid(g) + r * log_sigmoid(-g) + coefficient)
+        coefficient = -library.betaln(y + 1.0, r) - library.log(y + r)
+        return library.asarray(y * log_g(g) + r * log_g(-g) + coefficient)
 
     def derivatives(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
         """``y σ(-g) - r σ(g)`` and ``-(y + r) σ'(g)``."""
@@ -69,9 +70,10 @@ class NegativeBinomial(ScalarLikelihood):
 
     def conditional(self, f: ArrayLike) -> Moments:
         """``exp(f)`` and ``exp(f) + exp(2f)/r``."""
-        (f,) = floats(f)
-        mu = rate(f)
-        return Moments(mu, np.asarray(mu + rate(2.0 * f) / self.dispersion))
+        library = library_of(f)
+        (f,) = library.floats(f)
+        mu = library.exp(f)
+        return Moments(mu, library.asarray(mu + library.exp(2.0 * f) / self.dispersion))
 
     def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]:
         """``μ`` and ``μ + 2μ²/r``; ``μ`` and ``μ + 4μ²/r``."""

@@ -9,12 +9,12 @@ from math import log, pi
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-import scipy
 
 from gaussfold.checks import one_of, positive
 from gaussfold.engine.seam import compiled_for, families, narrow, ordered, quadrature, special
 from gaussfold.likelihoods import links
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
+from gaussfold.likelihoods.libraries import library_of
 from gaussfold.types import Array, ArrayLike, Moments
 
 MOST_BORDERS = 16
@@ -75,8 +75,25 @@ class Ordinal(ScalarLikelihood):
 
     def log_prob(self, y: ArrayLike, f: ArrayLike) -> Array:
         """``log(g(u) - g(l))`` between the borders u and l, without cancellation in either tail."""
-        upper, lower, missing = self._borders(y, f)
-        return np.asarray(np.where(missing, np.nan, self._log_between(upper, lower)))
+        library = library_of(y, f)
+        y, f = library.floats(y, f)
+        where, log_g = library.where, library.log_cdf[self.link]
+        c, last = library.array(self.cutpoints, f), len(self.cutpoints)
+        k = library.whole(where(library.isnan(y), 0.0, y)).clip(0, last)
+        above, below = k == last, k == 0
+        # An end class has one border; in place of the other stands the same one, in terms that are left out.
+        high, low = c[k.clip(0, last - 1)], c[(k - 1).clip(0, last - 1)]
+        upper, lower, ends = (high - f) / self.scale, (low - f) / self.scale, above | below
+        if self.link == "logit":
+            # g(u) - g(l) = σ(u) σ(-l) (1 - e^{l-u}), and the last factor does not depend on f
+            share = library.log(-library.expm1(where(ends, -1.0, (low - high) / self.scale)))
+            value = where(above, 0.0, log_g(upper)) + where(below, 0.0, log_g(-lower)) + where(ends, 0.0, share)
+        else:
+            flip = lower + upper > 0.0  # work in the left tail, where log Φ keeps its digits
+            near, far = log_g(where(flip, -lower, upper)), log_g(where(flip, -upper, lower))
+            between = near + library.log(-library.expm1(where(ends, -1.0, far - near)))
+            value = where(below, log_g(upper), where(above, log_g(-lower), between))
+        return library.asarray(where(library.isnan(y), math.nan, value))
 
     def derivatives(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
         """Of ``log(g(u) - g(l))`` in f, where both borders move by -f/scale."""
@@ -86,7 +103,7 @@ class Ordinal(ScalarLikelihood):
             first = links.sigmoid(lower) - links.sigmoid(-upper)
             second = -links.sigmoid_slope(upper) - links.sigmoid_slope(lower)
         else:
-            log_p = self._log_between(upper, lower)
+            log_p = self.log_prob(y, f)
             at_u, at_l = _share(upper, log_p), _share(lower, log_p)
             first = at_l - at_u
             second = _times(lower, at_l) - _times(upper, at_u) - first**2
@@ -95,29 +112,29 @@ class Ordinal(ScalarLikelihood):
 
     def conditional(self, f: ArrayLike) -> Moments:
         """``E y = Σ p(y > k)`` and ``E y² = Σ (2k + 1) p(y > k)``."""
-        above = self._above(f, 0)
-        odd = 2.0 * np.arange(len(self.cutpoints)) + 1.0
+        library = library_of(f)
+        (f,) = library.floats(f)
+        above = library.cdf[self.link]((f[..., None] - library.array(self.cutpoints, f)) / self.scale)
+        odd = library.array(2.0 * np.arange(len(self.cutpoints)) + 1.0, f)
         mean = above.sum(axis=-1)
-        return Moments(np.asarray(mean), np.asarray(above @ odd - mean**2))
+        return Moments(library.asarray(mean), library.asarray(above @ odd - mean**2))
 
     def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]:
         """Term by term."""
         odd = 2.0 * np.arange(len(self.cutpoints)) + 1.0
         mean = self.conditional(f).mean
-        slopes, bends = self._above(f, 1), self._above(f, 2)
+        slopes, bends = self._slopes(f, 1), self._slopes(f, 2)
         slope, bend = slopes.sum(axis=-1), bends.sum(axis=-1)
         return (
             Moments(slope, slopes @ odd - 2.0 * mean * slope),
             Moments(bend, bends @ odd - 2.0 * (slope**2 + mean * bend)),
         )
 
-    def _above(self, f: ArrayLike, order: int) -> Array:
-        """``p(y > k | f)`` for every border, or its derivative of that order, on a new last axis."""
+    def _slopes(self, f: ArrayLike, order: int) -> Array:
+        """The derivative of that order of ``p(y > k | f)`` for every border, on a new last axis."""
         (f,) = floats(f)
         away = (f[..., None] - np.asarray(self.cutpoints)) / self.scale
         link = links.BY_NAME[self.link]
-        if order == 0:
-            return np.asarray(link.cdf(away))
         return np.asarray(link.slopes(away)[order - 1] / self.scale**order)
 
     def _borders(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array, np.ndarray]:
@@ -126,16 +143,6 @@ class Ordinal(ScalarLikelihood):
         c = np.concatenate([[-np.inf], self.cutpoints, [np.inf]])
         k = np.clip(np.where(missing, 0.0, y), 0, len(self.cutpoints)).astype(int)
         return np.asarray((c[k + 1] - f) / self.scale), np.asarray((c[k] - f) / self.scale), missing
-
-    def _log_between(self, upper: Array, lower: Array) -> Array:
-        with np.errstate(invalid="ignore"):
-            gap = np.where(np.isinf(upper) | np.isinf(lower), np.inf, upper - lower)
-        if self.link == "logit":
-            return np.asarray(links.log_sigmoid(upper) + links.log_sigmoid(-lower) + np.log(-np.expm1(-gap)))
-        flip = lower + upper > 0.0  # work in the left tail, where log Φ keeps its digits
-        high, low = np.where(flip, -lower, upper), np.where(flip, -upper, lower)
-        log_low, log_high = scipy.special.log_ndtr(low), scipy.special.log_ndtr(high)
-        return np.asarray(log_high + np.log(-np.expm1(log_low - log_high)))
 
 
 def _share(border: Array, log_p: Array) -> Array:

@@ -11,6 +11,7 @@ import scipy
 
 from gaussfold.engine.seam import compiled_for, over_arrays, special
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
+from gaussfold.likelihoods.libraries import library_of, rate
 from gaussfold.types import Array, ArrayLike, Moments, Record
 
 if TYPE_CHECKING:
@@ -54,8 +55,9 @@ class Poisson(ScalarLikelihood):
 
     def log_prob(self, y: ArrayLike, f: ArrayLike) -> Array:
         """``y f - exp(f) - log y!``."""
-        y, f = floats(y, f)
-        return np.asarray(y * f - rate(f) - scipy.special.gammaln(y + 1.0))
+        library = library_of(y, f)
+        y, f = library.floats(y, f)
+        return library.asarray(y * f - library.exp(f) - library.gammaln(y + 1.0))
 
     def derivatives(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
         """``y - exp(f)`` and ``-exp(f)``."""
@@ -65,20 +67,15 @@ class Poisson(ScalarLikelihood):
 
     def conditional(self, f: ArrayLike) -> Moments:
         """``exp(f)``, twice."""
-        (f,) = floats(f)
-        mu = rate(f)
-        return Moments(mu, mu.copy())
+        library = library_of(f)
+        (f,) = library.floats(f)
+        mu = library.exp(f)
+        return Moments(mu, library.asarray(1.0 * mu))
 
     def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]:
         """``exp(f)``, four times."""
         found = self.conditional(f)
         return found, found
-
-
-def rate(f: Array) -> Array:
-    """``exp(f)``; infinity is the rightly rounded value beyond 709.78."""
-    with np.errstate(over="ignore"):
-        return np.asarray(np.exp(f))
 
 
 def mean_rate(m: Array, v: Array) -> Array:

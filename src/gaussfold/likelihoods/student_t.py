@@ -8,11 +8,11 @@ from math import log, pi, sqrt
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-import scipy
 
 from gaussfold.checks import positive
 from gaussfold.engine.seam import compiled_for, families, quadrature, rules, search, sites
 from gaussfold.likelihoods.base import ScalarLikelihood, floats
+from gaussfold.likelihoods.libraries import library_of
 from gaussfold.types import Array, ArrayLike, Moments, Record
 
 
@@ -52,9 +52,9 @@ class StudentT(ScalarLikelihood):
         """``-(df + 1)/2 log(1 + t²) + constant``, ``t = (y - f)/(scale √df)``."""
         t = self._standardised(y, f)
         half = 0.5 * self.df
-        gammaln = scipy.special.gammaln
-        constant = gammaln(half + 0.5) - gammaln(half) - 0.5 * log(pi * self.df) - log(self.scale)
-        return np.asarray(constant - (half + 0.5) * np.log1p(t * t))
+        constant = math.lgamma(half + 0.5) - math.lgamma(half) - 0.5 * log(pi * self.df) - log(self.scale)
+        library = library_of(t)
+        return library.asarray(constant - (half + 0.5) * library.log1p(t * t))
 
     def derivatives(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
         """``c t/(1 + t²)`` and ``c/(scale √df) (t² - 1)/(1 + t²)²``, ``c = (df + 1)/(scale √df)``."""
@@ -69,9 +69,10 @@ class StudentT(ScalarLikelihood):
 
     def conditional(self, f: ArrayLike) -> Moments:
         """``f`` and ``scale² df/(df - 2)``, infinite for df ≤ 2."""
-        (f,) = floats(f)
-        variance = self.scale**2 * self.df / (self.df - 2.0) if self.df > 2.0 else np.inf
-        return Moments(f.copy(), np.full(f.shape, variance))
+        library = library_of(f)
+        (f,) = library.floats(f)
+        variance = self.scale**2 * self.df / (self.df - 2.0) if self.df > 2.0 else math.inf
+        return Moments(library.asarray(1.0 * f), library.full_like(f, variance))
 
     def conditional_derivatives(self, f: ArrayLike) -> tuple[Moments, Moments]:
         """The mean has slope 1; nothing else moves."""
@@ -80,8 +81,9 @@ class StudentT(ScalarLikelihood):
         return Moments(np.ones(f.shape), none), Moments(none, none)
 
     def _standardised(self, y: ArrayLike, f: ArrayLike) -> Array:
-        y, f = floats(y, f)
-        return np.asarray((y - f) / (self.scale * sqrt(self.df)))
+        library = library_of(y, f)
+        y, f = library.floats(y, f)
+        return library.asarray((y - f) / (self.scale * sqrt(self.df)))
 
     def quadratic_bound(self, y: ArrayLike, moments: Moments) -> tuple[Array, Array]:
         """Slope and curvature of the bound by a Gaussian scale mixture: never a negative precision."""
