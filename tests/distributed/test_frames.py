@@ -96,6 +96,25 @@ def test_a_dask_frame_is_learned_by_its_cluster(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # Dask's own
+def test_a_dask_array_is_a_frame_of_its_columns(tmp_path):
+    da = pytest.importorskip("dask.array", reason="dask is not installed")
+    pytest.importorskip("dask.dataframe", reason="dask.dataframe is not installed")
+    rng = np.random.default_rng(12)
+    X = rng.normal(size=(1500, 3))
+    rows = np.column_stack([X[:, :2], rng.random(1500) < 1.0 / (1.0 + np.exp(-X @ [1.0, -2.0, 0.5])), X[:, 2]])
+    one = gf.distributed.fit(new(), da.from_array(rows, chunks=(400, 2)), label="x2", bits=10, scheme=SMALL, workers=1)
+    path = tmp_path / "rows.parquet"
+    pd.DataFrame(rows, columns=["x0", "x1", "x2", "x3"]).to_parquet(path)
+    two = gf.distributed.fit(new(), path, label="x2", bits=10, workers=1)
+    assert one.n_observations_ == 1500
+    np.testing.assert_allclose(one.coef_, two.coef_, atol=0.1)
+    assert np.abs(two.coef_).max() > 0.5
+    with pytest.raises(ValueError, match=r"source: a Dask Array of shape \(1500,\)"):
+        gf.distributed.fit(new(), da.from_array(rows[:, 0]), label="x2")
+
+
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_a_ray_dataset_is_learned_by_its_cluster(tmp_path, monkeypatch):
     ray = pytest.importorskip("ray", reason="gaussfold[ray] is not installed")

@@ -130,7 +130,8 @@ def fit(
         ``covariance="diagonal"``, without forgetting, drift, a second look or an ensemble.
     source
         Paths or globs, of Parquet, CSV, Vowpal Wabbit or svmlight text; the workers must find them there, too. Or a
-        Dask or Spark DataFrame or a Ray Dataset: its workers write it once, as Parquet, and learn from that.
+        Dask or Spark DataFrame, a Dask Array (its columns are called x0, x1, ...; the label is one of them) or a Ray
+        Dataset: its workers write it once, as Parquet, and learn from that.
     label
         Column of the label.
     client

@@ -25,7 +25,8 @@ def written(source: Any, staging: str | os.PathLike[str] | None, client: Any) ->
     """
     write = WRITERS.get(_home(source))
     if write is None:
-        msg = f"source: a {type(source).__name__}; paths, a Dask or Spark DataFrame or a Ray Dataset are needed"
+        needed = "paths, a Dask or Spark DataFrame, a Dask Array or a Ray Dataset are needed"
+        msg = f"source: a {type(source).__name__}; {needed}"
         raise ValueError(msg)
     if staging is not None and not Path(staging).is_dir():
         msg = f"staging={os.fspath(staging)!r}: there is no such folder; make one that all workers reach"
@@ -49,11 +50,21 @@ def _home(source: Any) -> str:
 
 
 def _dask(frame: Any, folder: str) -> Any:
+    if hasattr(frame, "to_dask_dataframe"):
+        frame = _columns_of(frame)
     frame.to_parquet(folder, write_index=False)
     try:
         return importlib.import_module("distributed").get_client()
     except ValueError:  # there is none: processes of this machine learn
         return None
+
+
+def _columns_of(array: Any) -> Any:
+    """A Dask Array as a frame with columns x0, x1, ..."""
+    if array.ndim != 2:
+        msg = f"source: a Dask Array of shape {array.shape}; rows and columns are needed, the label among the columns"
+        raise ValueError(msg)
+    return array.rechunk({1: -1}).to_dask_dataframe([f"x{k}" for k in range(array.shape[1])])
 
 
 def _ray(dataset: Any, folder: str) -> Any:
