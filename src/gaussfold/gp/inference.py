@@ -285,12 +285,21 @@ def _too_far(trouble: str = "") -> ValueError:
     return ValueError(msg)
 
 
+def _another_way(model: Fitting) -> str:
+    """What else may end sooner."""
+    recipe = model.recipe
+    if isinstance(recipe.rule, VI) and isinstance(recipe.curvature, Exact):
+        sooner = ", or try curvature='gauss-newton', which often gets there sooner where log p bends upwards"
+        return "" if recipe.model.log_concave else sooner
+    return ", or use rule='vi' with curvature='exact', whose steps always lower the energy"
+
+
 def _warn(model: Fitting, history: list[float], to_come: float, trouble: str) -> None:
     change = abs(history[-1] - history[-2]) if len(history) > 1 else float("inf")
     msg = (
         f"inference has not converged after {len(history)} iterations{trouble}: the energy, now {history[-1]:.6g}, "
         f"last changed by {change:.3g} and may change by {to_come:.3g} more, where tol={model.tol:g} allows "
-        f"{model.tol * min(1.0 + abs(history[-1]), MOST):.3g}; raise max_iter={model.max_iter} or call resume(), or "
-        "use rule='vi' with curvature='exact', whose steps always lower the energy"
+        f"{model.tol * min(1.0 + abs(history[-1]), MOST):.3g}; raise max_iter={model.max_iter} or call resume()"
+        f"{_another_way(model)}"
     )
     warnings.warn(msg, NotConvergedWarning, stacklevel=5)
