@@ -65,6 +65,9 @@ class GaussHermite:
 class Unscented:
     """Fully symmetric rules of McNamee and Stenger: order 3 (the cubature Kalman filter's) or 5.
 
+    Weights of order 5 are negative from five dimensions on, where the expectation of a density may come out below zero
+    and has no logarithm; use `QuasiRandom` there, whose weights are equal, or order 3.
+
     Parameters
     ----------
     order
