@@ -1,4 +1,4 @@
-"""The first rows of a stream are looked at again whenever the width of the prior is."""
+"""The first rows of a stream are looked at again whenever scales, and the width of the prior, are."""
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ LABELS = {
     gf.StreamingPoissonRegressor: RNG.poisson(np.exp(0.4 * F)).astype(float),
 }
 both = pytest.mark.parametrize("kind", LABELS)
+widths = pytest.mark.parametrize("width", [{}, {"prior_std": 0.7}], ids=["learned", "given"])
 
 
 def _arrays(model):
@@ -22,10 +23,11 @@ def _arrays(model):
     return np.concatenate([mean, cov.ravel()])
 
 
+@widths
 @both
-def test_any_chunking(kind):
+def test_any_chunking(kind, width):
     y = LABELS[kind]
-    whole, pieces, rows = kind().partial_fit(X, y), kind(), kind()
+    whole, pieces, rows = kind(**width).partial_fit(X, y), kind(**width), kind(**width)
     for start, stop in ((0, 3), (3, 60), (60, 61), (61, 130), (130, 300)):
         pieces.partial_fit(X[start:stop], y[start:stop])
     for i in range(300):
@@ -34,11 +36,12 @@ def test_any_chunking(kind):
         np.testing.assert_allclose(_arrays(other), _arrays(whole), rtol=1e-7, atol=1e-10)
 
 
+@widths
 @both
 @pytest.mark.parametrize("cut", [0, 5, 100, 127, 128, 200])
-def test_a_stream_goes_on_bit_for_bit(kind, cut, tmp_path):
+def test_a_stream_goes_on_bit_for_bit(kind, cut, width, tmp_path):
     y = LABELS[kind]
-    model = kind()
+    model = kind(**width)
     if cut:
         model.partial_fit(X[:cut], y[:cut])
     else:  # rows without labels
@@ -60,7 +63,10 @@ def test_rows_are_kept_for_a_while_only(kind):
     assert model.partial_fit(X[twice[:-10]], y[twice[:-10]]).state()["early.X"].shape == (1020, 6)
     assert not any(name.startswith("early") for name in model.partial_fit(X[twice[-10:]], y[twice[-10:]]).state())
     assert not any(name.startswith("early") for name in kind().fit(X, y).state())
-    assert not any(name.startswith("early") for name in kind(prior_std=1.0).partial_fit(X[:9], y[:9]).state())
+    given = kind(prior_std=1.0).partial_fit(X[:9], y[:9])
+    assert given.state()["early.X"].shape == (9, 6)
+    paper = kind(prior_std=1.0, scale=False).partial_fit(X[:9], y[:9])  # the papers' algorithm, row by row
+    assert not any(name.startswith("early") for name in paper.state())
     assert early.ROOM == 1024
 
 
@@ -82,21 +88,23 @@ def test_rows_told_apart_are_left_out_in_parts():
     np.testing.assert_allclose(_arrays(again), _arrays(model), rtol=1e-7, atol=1e-10)
 
 
+@widths
 @both
-def test_missing_labels_and_weight_zero_teach_nothing(kind):
+def test_missing_labels_and_weight_zero_teach_nothing(kind, width):
     y = LABELS[kind].copy()
     weight = RNG.choice([0.0, 1.0, 2.5], 300)
     y[::7] = np.nan
     kept = ~np.isnan(y) & (weight > 0)
-    one = kind().partial_fit(X, y, sample_weight=weight)
-    other = kind().partial_fit(X[kept], y[kept], sample_weight=weight[kept])
+    one = kind(**width).partial_fit(X, y, sample_weight=weight)
+    other = kind(**width).partial_fit(X[kept], y[kept], sample_weight=weight[kept])
     np.testing.assert_allclose(_arrays(one), _arrays(other), rtol=1e-7, atol=1e-10)
 
 
+@widths
 @both
-def test_a_call_that_fails_changes_nothing(kind):
+def test_a_call_that_fails_changes_nothing(kind, width):
     y = LABELS[kind]
-    model, twin = (kind().partial_fit(X[:60], y[:60]) for _ in range(2))
+    model, twin = (kind(**width).partial_fit(X[:60], y[:60]) for _ in range(2))
     bad = X[60:120].copy()
     bad[-1] = 1e200
     with pytest.raises(ValueError, match=r"row|large"):
@@ -105,16 +113,22 @@ def test_a_call_that_fails_changes_nothing(kind):
     assert same_state(model.partial_fit(X[60:], y[60:]), twin.partial_fit(X[60:], y[60:]))
 
 
+@widths
 @both
-def test_one_pass_comes_closer_to_the_optimum(kind, monkeypatch):
+def test_one_pass_comes_closer_to_the_optimum(kind, width, monkeypatch):
+    """In the median of some streams: where the width is learned, a stream may end at another one than `fit` does."""
     y = LABELS[kind]
-    wide = 1e-4 * RNG.standard_normal((300, 14))  # more weights than the first rows can tell apart
-    data = np.column_stack([X, wide])
-    best = kind().fit(data, y).posterior_
-    with_them = kind().partial_fit(data, y).posterior_
-    monkeypatch.setattr(learning.Learner, "_look_at_early_rows", lambda *_: None)
-    without = kind().partial_fit(data, y).posterior_
-    assert with_them.kl(best) < 0.7 * without.kl(best)
+    shares = []
+    for seed in range(6):
+        wide = 1e-4 * np.random.default_rng(seed).standard_normal((300, 14))  # more than the first rows can tell apart
+        data = np.column_stack([X, wide])
+        best = kind(**width).fit(data, y).posterior_
+        with_them = kind(**width).partial_fit(data, y).posterior_
+        with monkeypatch.context() as patch:
+            patch.setattr(learning.Learner, "_look_at_early_rows", lambda *_: None)
+            without = kind(**width).partial_fit(data, y).posterior_
+        shares.append(with_them.kl(best) / without.kl(best))
+    assert np.median(shares) < 0.7
 
 
 def test_few_rows_that_say_little_have_a_narrow_prior_at_any_chunking():

@@ -1,9 +1,9 @@
-"""The first rows of a stream, kept for a while: they were learned under a prior that was a guess.
+"""The first rows of a stream, kept for a while: they were learned when little was known.
 
-A row's site is made at the belief of its time. While the width of the prior is still being found, that belief is under
-a width which later turns out to be wrong, and the site with it: too sharp under a narrow prior, too flat under a wide
-one. So the first rows (`ROOM` of them) are kept, and whenever the width is looked at again each of them is visited once
-more under the new one. That is up to twice the work for these rows and nothing afterwards.
+A row's site is made at the belief of its time: too sharp under a narrow belief, too flat under a wide one. That is
+worst among the first rows, the more so while the width of the prior is still being found. So these (`ROOM` of them) are
+kept, and visited again whenever the scales are looked at: once under the new width, or, where the width is given, until
+they have roughly settled. That is some times the work for these rows and nothing afterwards.
 """
 
 from __future__ import annotations

@@ -114,8 +114,8 @@ class Learner(Readout):
 
     def _first_rows(self) -> Early | None:
         """Room for the first rows, where these are worth another look."""
-        learns = self._ways is not None and self._ways.learns_width
-        return Early() if learns and self._together == 1 and self._can_settle() and not self._linear() else None
+        scaled = self._ways is not None and self._together == 1
+        return Early() if scaled and self._can_settle() and not self._linear() else None
 
     def _linear(self) -> bool:
         """Whether sites are right at once, whatever the belief."""

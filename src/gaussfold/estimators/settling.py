@@ -156,9 +156,13 @@ class WidthSearch:
     def again(self, start: Standing) -> Standing:
         """After one more visit of the rows, the belief changed in place; or under the prior that rows left out ask for.
 
+        Under a width that is given the visits of ``care``, which are then all there is to do.
+
         In a stream: the whole search of `best` takes as long as some hundred visits, and only rows that are told apart
         without a mistake, of whose evidence least is known, are worth it. A narrower prior is tried anyway.
         """
+        if not self.ways.learns_width:
+            return Standing(*self.visits.settled(start.belief, start.sites, self.care), start.coordinates)
         now = start._replace(sites=self.visits.once(start.belief, start.sites))
         if self._has_few_rows(now) and self._told_apart(now):
             return self._by_held_out_rows(now)

@@ -132,8 +132,8 @@ class StreamingEstimator(Learner):
     def partial_fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike = None) -> Self:
         """Learn from more rows; however the stream is cut into calls, the posterior is the same.
 
-        Each row is seen once, but for the first ones where the width of the prior is being found (`prior_std="auto"`;
-        128 rows, or four for each weight up to 1024, are kept so long): see `gaussfold.estimators.early`.
+        Each row is seen once, but for the first 1024 where scales are learned and labels are no quantities: these are
+        kept so long and visited again whenever the scales are looked at: see `gaussfold.estimators.early`.
 
         Parameters are read when learning begins; changing them later is an error. See `fit` for the
         arguments. If anything is wrong with them the model stays exactly as it was.
