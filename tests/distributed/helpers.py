@@ -9,7 +9,7 @@ from gaussfold.cli.setting import Setting
 from gaussfold.data.reading import Reading, Roles
 from gaussfold.data.units import units_of
 from gaussfold.distributed import Scheme, ShardError, learn_rounds, rounds_of
-from gaussfold.distributed.work import learn_shard, open_base
+from gaussfold.distributed.work import learn_shard, open_base, together
 
 SMALL = Scheme(head=200, growth=0.5, most=6)
 
@@ -26,6 +26,19 @@ class Here:
             self.tasks.append(tasks[k])
             task = pickle.loads(pickle.dumps(tasks[k]))
             yield pickle.loads(pickle.dumps(learn_shard(open_base(lambda: base.raw, base.key), task)))
+
+
+class Grouped(Here):
+    """Adds up what some shards have learned before it says so; twice, since an engine may ask for a result again."""
+
+    def run(self, base, tasks, stop):
+        found = list(super().run(base, tasks, stop))
+        cut = int(self._rng.integers(0, len(found)))
+        for part in (found[:cut], found[cut:]):
+            half = len(part) // 2
+            for _ in range(2 if part else 0):
+                deeper = [together(some) for some in (part[:half], part[half:]) if some]
+                yield pickle.loads(pickle.dumps(together(deeper)))
 
 
 class Dying(Here):

@@ -16,7 +16,7 @@ from gaussfold.data.units import Unit
 from gaussfold.distributed import Scheme, ShardError, rounds_of, work
 from gaussfold.trace import RowError
 from tests.cli.helpers import clicks
-from tests.distributed.helpers import SMALL, Dying, Here, bits_of, in_order, learn, model
+from tests.distributed.helpers import SMALL, Dying, Grouped, Here, bits_of, in_order, learn, model
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_order_and_repetition_do_not_matter(data, options):
     one, outcomes = learn(data, Here(0), model(**options))
     assert max(outcome.shards for outcome in outcomes) > 3
     assert sum(outcome.rows for outcome in outcomes) == 4000 == one.examples
-    for engine in (Here(1), Here(2, twice=True)):
+    for engine in (Here(1), Here(2, twice=True), Grouped(3)):
         assert bits_of(learn(data, engine, model(**options))[0]) == bits_of(one)
 
 
