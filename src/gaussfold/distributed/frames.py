@@ -50,7 +50,7 @@ def _home(source: Any) -> str:
 
 
 def _dask(frame: Any, folder: str) -> Any:
-    if hasattr(frame, "to_dask_dataframe"):
+    if type(frame).__module__.startswith("dask.array"):
         frame = _columns_of(frame)
     frame.to_parquet(folder, write_index=False)
     try:
