@@ -67,6 +67,10 @@ BENCHMARKS = {
         "benchmarks.deep",
         "posteriors of networks: VIFA, SLANG, SWAG, L-RVGA beside mean field and laplace-torch; D up to 10 million",
     ),
+    "deep-one-pass": (
+        "benchmarks.deep_one_pass",
+        "one pass over networks with no option given, beside one pass of Adam at fifteen settings: ten fresh splits",
+    ),
     "deep-table": (
         "benchmarks.deep_table",
         "networks as a newcomer meets them, each tried again: issue 18's table",

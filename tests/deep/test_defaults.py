@@ -158,6 +158,8 @@ def test_a_summary_says_what_has_not_settled_and_a_warning_too():
     assert "not settled" in str(found)
     assert "60 steps" in str(found)
     assert repr(method) == "VIFA(3 parameters, 60 steps)"
+    method.fit(DATA, steps=12)
+    assert "fewer than 50 good steps do not tell how it falls: not settled" in str(method.summary())
     flat = summary.last_tenth(100.0 + np.random.default_rng(0).standard_normal(500))
     assert flat[2]
     assert summary.last_tenth(np.full(80, np.nan))[2] is False

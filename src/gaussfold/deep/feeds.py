@@ -7,7 +7,7 @@ the same for both; an iterable's chunk is its next batches put together, filled 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sized
-from typing import NamedTuple, Protocol, TypeGuard
+from typing import NamedTuple, Protocol, TypeAlias, TypeGuard
 
 import jax
 import numpy as np
@@ -16,6 +16,8 @@ from gaussfold.checks import whole
 from gaussfold.deep.training import Course
 from gaussfold.deep.types import Batch, Shaped
 
+Shapes: TypeAlias = tuple[object, tuple[tuple[int, ...], ...], tuple[str, ...]]
+"""Of a batch: its structure, and shape and type of each leaf."""
 _BYTES = 1 << 26
 """Of the batches that are held together."""
 
@@ -130,19 +132,20 @@ class Feed:
 
     def _full(self) -> Batch | None:
         """The next batch that has all of its rows; a shorter last one sits out, as rows in memory do."""
-        short = False
+        short: Shapes | None = None
         for found in self._stream:
             batch = _arrays(found)
             shapes = _shapes(batch)
-            if short or _inner(shapes) != _inner(self._shapes) or shapes[1][0][0] > self.size:
+            odd = shapes if short is None else short  # others came after the shorter one, which was not the last then
+            if short is not None or _inner(shapes) != _inner(self._shapes) or shapes[1][0][0] > self.size:
                 msg = (
-                    f"data: batch {self._given + short} is {_told(shapes)}, and the first was {_told(self._shapes)}; "
+                    f"data: batch {self._given} is {_told(odd)}, and the first was {_told(self._shapes)}; "
                     "all must have the same shapes and types, but for a last one with fewer rows"
                 )
                 raise ValueError(msg)
             if shapes == self._shapes:
                 return batch
-            short = True
+            short = shapes
         return None
 
 
@@ -160,7 +163,7 @@ def _arrays(batch: Batch) -> Batch:
     return tuple(found) if isinstance(found, list) else found
 
 
-def _shapes(batch: Batch) -> tuple[object, tuple[tuple[int, ...], ...], tuple[str, ...]]:
+def _shapes(batch: Batch) -> Shapes:
     leaves = jax.tree.leaves(batch)
     sizes = {leaf.shape[:1] for leaf in leaves}
     if not leaves or len(sizes) != 1 or () in sizes:
@@ -169,12 +172,12 @@ def _shapes(batch: Batch) -> tuple[object, tuple[tuple[int, ...], ...], tuple[st
     return jax.tree.structure(batch), tuple(leaf.shape for leaf in leaves), tuple(str(leaf.dtype) for leaf in leaves)
 
 
-def _inner(shapes: tuple[object, tuple[tuple[int, ...], ...], tuple[str, ...]]) -> object:
+def _inner(shapes: Shapes) -> object:
     """All but the number of rows."""
     return shapes[0], tuple(shape[1:] for shape in shapes[1]), shapes[2]
 
 
-def _told(shapes: tuple[object, tuple[tuple[int, ...], ...], tuple[str, ...]]) -> str:
+def _told(shapes: Shapes) -> str:
     return ", ".join(f"{kind}{list(shape)}" for shape, kind in zip(shapes[1], shapes[2], strict=True))
 
 

@@ -32,7 +32,7 @@ class Summary:
     bound
         The objective (for VIFA minus the evidence lower bound, up to a constant), averaged over the last tenth.
     fall
-        By how much it fell in the last tenth, as a share of itself.
+        By how much it fell in the last tenth, as a share of itself; NaN after fewer than 50 steps.
     settled
         Whether that is at most 1 %, or within the noise.
     temperature
@@ -51,10 +51,12 @@ class Summary:
     prior_precision: dict[str, float | None]
 
     def __str__(self) -> str:
+        fall = f"fell by {100.0 * self.fall:.2g} % in the last tenth"
+        if math.isnan(self.fall):
+            fall = f"fewer than {FEWEST} good steps do not tell how it falls"
         lines = [
             f"{self.method}: {self.steps} steps, {self.skipped} skipped",
-            f"objective {self.bound:.6g}, fell by {100.0 * self.fall:.2g} % in the last tenth: "
-            + ("settled" if self.settled else "not settled, train longer"),
+            f"objective {self.bound:.6g}, {fall}: " + ("settled" if self.settled else "not settled, train longer"),
             f"temperature {self.temperature:g}",
         ]
         lines += [
