@@ -359,6 +359,28 @@ def test_changed_inputs_and_other_runs_are_not_resumed(cli, data, tmp_path):
     assert gf.load(target).examples == 1499
 
 
+def test_a_good_model_stays_until_the_new_one_is_whole(cli, data, tmp_path):
+    target, beside, bad = tmp_path / "m", tmp_path / "m.rounds", tmp_path / "bad.vw"
+    lines = clicks(1500).splitlines(keepends=True)
+    bad.write_bytes(b"".join([*lines[:1400], b"17 |u x\n", *lines[1400:]]))
+    options = ("train", bad, "-b", 10, "--quiet", "--workers", 1, "-f", target)
+    target.write_bytes(b"a good model")
+    code, _, err = cli(*options)
+    assert code == 3
+    assert "m.rounds holds the" in err
+    assert target.read_bytes() == b"a good model"
+    assert 0 < gf.load(beside).examples < 1500
+    code, _, err = cli(*options, "--resume", "--skip-bad", 1)
+    assert code == 0, err
+    assert not beside.exists()
+    whole = tmp_path / "whole"
+    assert cli(*options[:-1], whole, "--skip-bad", 1)[0] == 0
+    assert sha(target) == sha(whole)
+    before = sha(target)
+    assert cli(*options[:-1], target)[0] == 3  # again, and it fails again
+    assert sha(target) == before
+
+
 def test_a_table_is_resumed_too(cli, tmp_path):
     table, target = tmp_path / "clicks.csv", tmp_path / "m"
     rng = np.random.default_rng(8)

@@ -34,6 +34,11 @@ def open_model(path: str) -> StreamModel:
     return model
 
 
+def rounds_file(final: str) -> str:
+    """Where the rounds of several workers are kept while another model lies at ``final``."""
+    return f"{final}.rounds"
+
+
 class Checkpoints:
     """Saves a model after every so many examples, exactly, or about every so many seconds."""
 

@@ -29,7 +29,7 @@ from gaussfold.cli.options import Run
 from gaussfold.cli.output import SideOutput, naming_output
 from gaussfold.cli.progress import Progress
 from gaussfold.cli.resuming import Resume
-from gaussfold.cli.saving import Checkpoints, open_model, save_last, signals
+from gaussfold.cli.saving import Checkpoints, open_model, rounds_file, save_last, signals
 from gaussfold.cli.setting import Setting
 from gaussfold.cli.summary import average, summarise, tell
 from gaussfold.cli.targets import check_apart, check_target
@@ -99,6 +99,7 @@ def _train_many(job: Job, model: StreamModel, began: float, compiling: float) ->
     code = work.learn()
     if work.keeps and job.run.final is not None:
         save_last(model, job.run.final)
+        Path(rounds_file(job.run.final)).unlink(missing_ok=True)
     summary = summarise(model, before, job.run, work.n_bad, time.perf_counter() - began)
     summary |= {
         "compile_seconds": round(waiting.seconds() - compiling, 6),
@@ -128,12 +129,16 @@ def _check(job: Job) -> None:
             raise Failure(msg, USAGE)
 
 
+def _unfinished(final: str | None) -> str | None:
+    """What there is to resume."""
+    places = () if final is None else (rounds_file(final), final)
+    return next((path for path in places if Path(path).exists()), None)
+
+
 def _start_model(job: Job, setting: Setting) -> StreamModel:
     """Return the model to go on with, or a new one."""
     run = job.run
-    initial = run.initial
-    if run.resume and initial is None and run.final is not None and Path(run.final).exists():
-        initial = run.final
+    initial = _unfinished(run.final) if run.resume and run.initial is None else run.initial
     if initial is None:
         return _new_model(job, setting)
     model = open_model(initial)

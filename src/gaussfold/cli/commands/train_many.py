@@ -6,12 +6,13 @@ import contextlib
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gaussfold.cli.errors import BAD_DATA, INTERNAL, INTERRUPTED, OK, TERMINATED, USAGE, Failure, fail
 from gaussfold.cli.model import StreamModel
 from gaussfold.cli.options import Run
-from gaussfold.cli.saving import signals
+from gaussfold.cli.saving import rounds_file, signals
 from gaussfold.data.messages import DataError
 from gaussfold.data.units import Units, units_of
 from gaussfold.distributed import Engine, Outcome, Scheme, ShardError, StoppedError, learn_rounds, rounds_of
@@ -49,6 +50,7 @@ class ManyWorkers:
         _check_model(model)
         self._planned: Units = units_of(job.inputs.paths, model.reading, job.inputs.roles, SCHEME.head // 2)
         self._place = self._begin()
+        self._file = _file_of(job.run)
         self._began = time.monotonic()
         self._first = model.examples
 
@@ -104,8 +106,8 @@ class ManyWorkers:
         self.bytes_moved += outcome.bytes_moved
         self.worker_seconds += outcome.worker_seconds
         model.run = dict(self._place)
-        if self._run.final is not None:
-            save(model, self._run.final)
+        if self._file is not None:
+            save(model, self._file)
         if not self._run.quiet:
             rate = (model.examples - self._first) / max(time.monotonic() - self._began, 1e-3)
             text = (
@@ -117,14 +119,23 @@ class ManyWorkers:
                 print(text, file=sys.stderr, flush=True)
 
     def _kept(self) -> str:
-        if self._run.final is None or not self._place.get("rounds"):
+        if self._file is None or not self._place.get("rounds"):
             return ""
-        return f"; {self._run.final} holds the {self._place['rounds']} rounds before (--resume goes on)"
+        return f"; {self._file} holds the {self._place['rounds']} rounds before (--resume goes on)"
 
     @property
     def keeps(self) -> bool:
         """Whether there is a model to save: after an error the last round's is in place already."""
         return self._run.final is not None and bool(self._model.run.get("finished"))
+
+
+def _file_of(run: Run) -> str | None:
+    """Where rounds are saved: beside a model that is there already, which is good until the new one is whole."""
+    if run.final is None:
+        return None
+    beside = rounds_file(run.final)
+    other = Path(run.final).exists() and not run.resume
+    return beside if other or Path(beside).exists() else str(run.final)
 
 
 def _check_model(model: StreamModel) -> None:
