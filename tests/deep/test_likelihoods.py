@@ -230,6 +230,24 @@ def test_equinox_and_flax_trees_are_trees():
         gf.deep.layout_of(module)
 
 
+@pytest.mark.parametrize(("family", "labels"), FAMILIES, ids=[str(family) for family, _ in FAMILIES])
+def test_far_outputs_in_single_precision(family, labels):
+    """Values, slopes and informations of ±80, where shares of 1e-35 and 0 have to be reckoned with."""
+    y = labels(np.random.default_rng(0))[:6, :1]
+    far = np.array([[-80.0], [-30.0], [-5.0], [5.0], [30.0], [80.0]])
+    f, form = jnp.asarray(far, jnp.float32), form_of(family)
+    value, slope = form.log_prob(y, f), jax.grad(lambda f: form.log_prob(y, f).sum())(f)
+    with np.errstate(over="ignore", invalid="ignore"):
+        wanted, steep = family.log_prob(y, far)[:, 0], family.derivatives(y, far)[0]
+    inside = np.abs(wanted) < 1e30
+    assert inside.any()
+    np.testing.assert_allclose(np.asarray(value)[inside], wanted[inside], rtol=1e-3, atol=1e-6)
+    known = inside[:, None] & np.isfinite(steep)  # NumPy's own slope of a share beyond 1e-308 is no number
+    np.testing.assert_allclose(np.asarray(slope)[known], steep[known], rtol=1e-2, atol=1e-3)
+    information = jax.vmap(form.root)(jnp.asarray(y), f)
+    assert np.isfinite(np.asarray(information)[inside]).all()
+
+
 class Smooth(gf.likelihoods.ScalarLikelihood):
     """The double exponential smoothed at its tip, in NumPy."""
 

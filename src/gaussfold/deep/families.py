@@ -22,6 +22,7 @@ from gaussfold import likelihoods
 from gaussfold.deep import foreign
 from gaussfold.deep.forms import Form, Outputs, aligned, by_output, over_outputs
 from gaussfold.deep.noise import LearnedGaussian
+from gaussfold.likelihoods.libraries import library_of
 from gaussfold.types import Array, ArrayLike
 
 Likelihood: TypeAlias = (
@@ -94,11 +95,15 @@ def _student_t(likelihood: likelihoods.StudentT, f: jax.Array) -> jax.Array:
 
 
 def _beta(likelihood: likelihoods.Beta, f: jax.Array) -> jax.Array:
-    """``φ² g'² (ψ'(a) + ψ'(b))``."""
-    scale = likelihood.scale
-    (mean, _), slopes = jax.jvp(likelihood.conditional, (f,), (jnp.ones_like(f),))
-    rest = likelihood.conditional(-f).mean
-    return (scale * slopes[0]) ** 2 * (polygamma(1, scale * mean) + polygamma(1, scale * rest))
+    """``φ² g'² (ψ'(a) + ψ'(b))``, with ψ'(a) = 1/a² + ψ'(1 + a), since a may be zero in single precision."""
+
+    def part(f: jax.Array) -> jax.Array:
+        log_g = library_of(f).log_cdf[likelihood.link]
+        _, slope = jax.jvp(log_g, (f,), (jnp.ones_like(f),))
+        a = likelihood.scale * likelihood.conditional(f).mean
+        return slope**2 * (1.0 + a**2 * polygamma(1, 1.0 + a))
+
+    return part(f) + part(-f)
 
 
 def _ordinal(likelihood: likelihoods.Ordinal, f: jax.Array) -> jax.Array:

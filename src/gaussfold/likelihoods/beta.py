@@ -58,7 +58,10 @@ class Beta(ScalarLikelihood):
         library = library_of(y, f)
         y, f = library.floats(y, f)
         a, b = self._counts(library, f)
-        return library.asarray((a - 1.0) * library.log(y) + (b - 1.0) * library.log1p(-y) - library.betaln(a, b))
+        # B(a, b) by B(1 + a, 1 + b): a and b may leave the range, their logarithms do not
+        log_g = library.log_cdf[self.link]
+        scale = log_g(f) + log_g(-f) - math.log1p(1.0 / self.scale) - library.betaln(1.0 + a, 1.0 + b)
+        return library.asarray((a - 1.0) * library.log(y) + (b - 1.0) * library.log1p(-y) + scale)
 
     def derivatives(self, y: ArrayLike, f: ArrayLike) -> tuple[Array, Array]:
         """With D = φ(ψ(b) - ψ(a) + logit y): ``D g'`` and ``D g'' - φ²(ψ'(a) + ψ'(b)) g'²``."""
