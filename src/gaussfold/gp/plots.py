@@ -21,8 +21,8 @@ LEVELS = (0.5, 0.9)
 def plot(model: GaussianProcess, X: ArrayLike | None, ax: Any) -> Any:
     """Draw on ``ax`` (None: a new figure) and return it; several outputs have axes each, one below the other."""
     outputs = as_vector(model.likelihood).outputs
-    axes = _axes(model, ax, outputs)
     numbers = _inputs(model, X)
+    axes = _axes(ax, outputs)
     mean, cov = model.latents_at(numbers[:, None])
     levels = [0.5 - 0.5 * level for level in LEVELS] + [0.5] + [0.5 + 0.5 * level for level in LEVELS]
     found = model.quantiles_of(mean, cov, levels).reshape(len(numbers), outputs, len(levels))
@@ -39,7 +39,7 @@ def plot_components(model: GaussianProcess, X: ArrayLike | None, axes: Any) -> A
     """Every part of a sum of covariances with its band, one below the other; returns the axes."""
     numbers = _inputs(model, X)
     parts = components(model, numbers[:, None])
-    drawn = _axes(model, axes, len(parts))
+    drawn = _axes(axes, len(parts))
     for each, part in zip(drawn, parts, strict=True):
         ends = [stats.norm.ppf(0.5 + 0.5 * level) * part.std for level in LEVELS]
         both = [part.mean - e for e in ends] + [part.mean] + [part.mean + e for e in ends]
@@ -50,11 +50,8 @@ def plot_components(model: GaussianProcess, X: ArrayLike | None, axes: Any) -> A
     return drawn
 
 
-def _axes(model: GaussianProcess, given: Any, count: int) -> list[Any]:
+def _axes(given: Any, count: int) -> list[Any]:
     """So many of Matplotlib's axes: those given, or a column of new ones."""
-    if model.X_.shape[1] != 1:
-        msg = f"plot: the model has {model.X_.shape[1]} input columns, and a line has one; plot predictions of a slice"
-        raise ValueError(msg)
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -72,6 +69,9 @@ def _axes(model: GaussianProcess, given: Any, count: int) -> list[Any]:
 
 def _inputs(model: GaussianProcess, X: ArrayLike | None) -> Array:
     """Where to draw: as given, in order, or all over the data."""
+    if model.X_.shape[1] != 1:
+        msg = f"plot: the model has {model.X_.shape[1]} input columns, and a line has one; plot predictions of a slice"
+        raise ValueError(msg)
     if X is not None:
         return np.sort(model.inputs_as_numbers(X)[:, 0])
     return np.linspace(float(model.X_[:, 0].min()), float(model.X_[:, 0].max()), POINTS)
