@@ -135,7 +135,8 @@ class Fitting:
         Parameters
         ----------
         X : array of shape (N, d), or (N,) for one column
-            Inputs; any order, repetitions allowed. Dates are inputs too, see ``time_unit``.
+            Inputs; any order, repetitions allowed. Dates are inputs too, in all columns or in some (a dataframe of
+            times and places), see ``time_unit``.
         Y : array of shape (N,) or (N, P)
             Labels; NaN is missing.
         offset : array of shape (N,) or (N, D), default=None
