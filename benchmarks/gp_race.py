@@ -186,6 +186,8 @@ def _picture(traces: dict[str, dict[str, Any]], path: Path) -> None:
     names = ["ours", *SOURCES]
     for ax, (task, found) in zip(axes, traces.items(), strict=False):
         lows = [min(nlpd for _, nlpd in one["trace"]) for one in found.values() if "trace" in one]
+        if not lows:
+            continue
         for name, one in found.items():
             if "trace" in one:
                 trace = sorted(one["trace"])

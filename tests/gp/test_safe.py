@@ -187,6 +187,12 @@ def test_predictions_of_an_almost_exact_process_are_positive():
         np.testing.assert_allclose(cov, wanted, rtol=1e-2, atol=rounding)
 
 
+def test_linearisations_look_for_their_fixed_point_from_two_starts():
+    """Problem 30389 of ``gp-fuzz`` ended 5.5 nats above another fixed point."""
+    trial = drawn(30389)
+    assert judged(trial) == "converged"
+
+
 def test_sites_too_sharp_for_inducing_inputs_are_called_so():
     x = np.linspace(0.0, 20.0, 200)
     gp = GaussianProcess(SquaredExponential(1e10, 5.0), lk.Gaussian(1e-6), structure="sparse", random_state=0)

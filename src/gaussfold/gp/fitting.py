@@ -17,7 +17,7 @@ from gaussfold.gp.covariances import Covariance
 from gaussfold.gp.covariances.space_time import space_time_terms
 from gaussfold.gp.dense import DensePrior
 from gaussfold.gp.extras import NONE, Extras, extras_of
-from gaussfold.gp.inference import FitResult, iterate, start
+from gaussfold.gp.inference import FitResult, iterate, settle_anew, start
 from gaussfold.gp.markov import MarkovPrior
 from gaussfold.gp.means import Mean, means_of
 from gaussfold.gp.online import Online
@@ -161,10 +161,11 @@ class Fitting:
             self.X_, self.Y_, self.extras_ = rows, values, extras
             self._online, self._is_stale = None, False
             with fitting_threads(self.matrix_rows), np.errstate(over="ignore", invalid="ignore"):  # refused at the end
-                start(self, chosen=iterations is None and self.batch_size is None)
-                if self.batch_size is not None:
-                    return self._fit_batches(iterations)
-                return self.resume(iterations=iterations)
+                if iterations is None and self.batch_size is None:
+                    self.result_ = settle_anew(self)
+                    return self
+                start(self, chosen=False)
+                return self._fit_batches(iterations) if self.batch_size else self.resume(iterations=iterations)
         except BaseException:  # whole or not at all; nothing above writes into arrays that were there before
             vars(self).clear()
             vars(self).update(before)

@@ -34,6 +34,10 @@ SAME = 1e-12
 """Sites that differ relatively by no more than this have the same posterior."""
 
 
+ANOTHER = 1e-3
+"""Nats by which another fixed point must lie lower than the first."""
+
+
 class NotConvergedWarning(UserWarning):
     """A fit, or learning, that ended before the energy had settled."""
 
@@ -194,6 +198,27 @@ def iterate(model: Fitting, iterations: int | None) -> FitResult:
     if iterations is not None:
         return _plain(model, whole("iterations", iterations, least=0))
     return settle(model, model.max_iter, model.tol)
+
+
+def settle_anew(model: Fitting) -> FitResult:
+    """From a chosen start until the energy settles.
+
+    Linearisations have nothing to lower, and may have several fixed points: they are looked for from plain sites as
+    well, and the one of lower energy is kept.
+    """
+    start(model, chosen=True)
+    found = settle(model, model.max_iter, model.tol)
+    one_way = model.start_precision is not None or problem_of(model).has_merit or model.rule.looks_at_cavity
+    if one_way or not found.converged:
+        return found
+    first = model.sites_, model.memory_, model.marginals_
+    with suppress(ValueError, np.linalg.LinAlgError):
+        start(model, chosen=False)
+        other = settle(model, model.max_iter, model.tol, quiet=True)
+        if other.converged and other.energy < found.energy - ANOTHER:
+            return other
+    model.sites_, model.memory_, model.marginals_ = first
+    return found
 
 
 def _plain(model: Fitting, iterations: int) -> FitResult:
