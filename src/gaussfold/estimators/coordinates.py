@@ -116,6 +116,16 @@ class Coordinates:
             std[-1] = ways.last_std * unit
         return Independent(np.tile(mean, ways.classes), np.tile(std, ways.classes))
 
+    def width(self, ways: Ways) -> float:
+        """Of the first prior, where its width is learned."""
+        return float(self.priors[0].std[0] / self.prior(ways).std[0])
+
+    def of_width(self, ways: Ways, width: float) -> Coordinates:
+        """The same with priors of this width that know nothing."""
+        mean, std = self.prior(ways)
+        std = np.where(np.isin(np.arange(std.size), list(ways.apart)), std, width * std)
+        return replace(self, priors=(Independent(mean, std),) * len(self.priors))
+
     def unit(self, ways: Ways) -> float:
         """What a weight of 1 is measured in: the spread of the labels where they have one, else 1."""
         if not (ways.targets and ways.noise_std):
@@ -145,14 +155,16 @@ class Coordinates:
         labels = self.target.add(target[:, None], weight) if ways.targets and ways.scale else self.target
         return replace(self, features=features, target=labels)
 
-    def surprised(self, design: Array, count: int) -> int | None:
-        """The first of some standardised rows that lies far outside, ``count`` rows having been learned before them.
+    def surprised(self, ways: Ways, design: Array, places: np.ndarray, count: int) -> int | None:
+        """The first of some standardised rows that lies far outside, if scales are learned; ``count`` were before them.
 
-        Far: the row alone would double some feature's variance. That can happen only so often.
+        Far: the row alone would double some feature's variance. That can happen only so often. ``places`` are those of
+        the rows to be learned.
         """
         width = self.features.mean.size
-        if width > DEAR or design.shape[0] == 0:
+        if not ways.scale or width > DEAR or places.size == 0:
             return None
+        design = design if places.size == len(design) else design[places]
         size = np.abs(design[:, :width])
         if size.max() <= max(SURPRISE, math.sqrt(count)):
             return None

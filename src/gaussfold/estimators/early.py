@@ -45,7 +45,7 @@ class Early(NamedTuple):
     pieces: tuple[Kept, ...] = ()
 
     def add(self, X: Array, weight: Array, targets: Sequence[Array], results: Sequence[FoldResult]) -> Self:
-        """More rows, all of them learned."""
+        """More rows, all of them learned; without ``results`` there are no sites to keep."""
         kept = Kept(
             X.copy(), weight.copy(), tuple(target.copy() for target in targets),
             tuple(each.site_precision.copy() for each in results), tuple(each.site_shift.copy() for each in results),
@@ -86,11 +86,10 @@ class Early(NamedTuple):
         if not arrays:
             return cls()
         parts = [schema.Part("X", ("n", "d"), "double"), schema.Part("weight", ("n",), "double", positive=True)]
-        for k in range(n_beliefs):
-            parts += [schema.Part(f"{name}{k}", ("n",), "double") for name in ("target", "precision", "shift")]
+        sites = n_beliefs if "precision0" in arrays else 0
+        counts = {"target": n_beliefs, "precision": sites, "shift": sites}
+        parts += [schema.Part(f"{name}{k}", ("n",), "double") for name, many in counts.items() for k in range(many)]
         sizes = schema.check(arrays, parts)
         schema.equal("X", sizes["d"], width, "one column for each feature")
-        columns = [
-            tuple(arrays[f"{name}{k}"].copy() for k in range(n_beliefs)) for name in ("target", "precision", "shift")
-        ]
+        columns = [tuple(arrays[f"{name}{k}"].copy() for k in range(many)) for name, many in counts.items()]
         return cls((Kept(arrays["X"].copy(), arrays["weight"].copy(), *columns),))

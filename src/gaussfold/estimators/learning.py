@@ -15,7 +15,7 @@ from gaussfold.beliefs.bank.belief import Bank
 from gaussfold.beliefs.dense.exchange import Independent
 from gaussfold.dynamics import Dynamics, Forgetting
 from gaussfold.engine.families import is_log_concave
-from gaussfold.estimators import classes, early, gaussians, settings, settling
+from gaussfold.estimators import classes, early, gaussians, replay, settings, settling
 from gaussfold.estimators.coordinates import Coordinates, Ways
 from gaussfold.estimators.early import Early
 from gaussfold.estimators.folded import Call, Folded, FoldOptions, check_finite, joined
@@ -114,8 +114,9 @@ class Learner(Readout):
 
     def _first_rows(self) -> Early | None:
         """Room for the first rows, where these are worth another look."""
-        scaled = self._ways is not None and self._together == 1
-        return Early() if scaled and self._can_settle() and not self._linear() else None
+        if self._ways is None or not self._can_settle() or self._linear():
+            return None
+        return Early() if self._together == 1 or self._ways.learns_width else None
 
     def _linear(self) -> bool:
         """Whether sites are right at once, whatever the belief."""
@@ -194,7 +195,8 @@ class Learner(Readout):
                 self._look_at_early_rows(beliefs, base + done + 1)
             first, end = done + looked, min(places.size - 1, ways.next_due(base + done + 2) - base - 1, done + SLICE)
             design = self._adaptive()[1].design(dense_rows(call.X[start : places[end]]), intercept=ways.intercept)
-            surprise = None if known else self._surprise(design, places[first:end] - start, base + first)
+            inside = places[first:end] - start
+            surprise = None if known else self._adaptive()[1].surprised(ways, design.array, inside, base + first)
             far, end = surprise is not None, end if surprise is None else first + surprise
             piece = call.part(slice(start, stop := int(places[end])))
             if stop > start:
@@ -203,14 +205,6 @@ class Learner(Readout):
                     self._remember(piece, looked=looked)
             start, done = stop, end
         return beliefs, joined(pieces)
-
-    def _surprise(self, design: Block, rows: np.ndarray, count: int) -> int | None:
-        """Which of some rows that are to be learned is the first that lies far outside, if scales are learned."""
-        ways, coordinates = self._adaptive()
-        if not ways.scale:
-            return None
-        array = design.array if len(rows) == len(design.array) else design.array[rows]
-        return coordinates.surprised(array, count)
 
     def _fold_piece(self, beliefs: list[AnyBelief], design: Block, piece: Call, start: int) -> list[FoldResult]:
         """Fold and count rows that begin at row ``start`` of the call."""
@@ -221,7 +215,7 @@ class Learner(Readout):
             raise RowError(error.row + start) from error
         self._count(beliefs, results, piece, counts)
         if self._early is not None:
-            self._early = self._early.with_piece(piece, counts, results)
+            self._early = self._early.with_piece(piece, counts, results if self._together == 1 else [])
         return results
 
     def _look_at_early_rows(self, beliefs: list[AnyBelief], count: int) -> None:
@@ -232,7 +226,12 @@ class Learner(Readout):
         kept, sites = self._early.whole(), list[FoldResult]()
         design = coordinates.design(kept.X, intercept=ways.intercept)
         for k, belief in enumerate(beliefs):
-            visits = Visits(self._likelihood, design, kept.targets[k], self._options(kept.weight))
+            target, options = kept.targets[k], self._options(kept.weight)
+            if self._together > 1:
+                rows = replay.Rows(self._family, design, target, options, kept.weight)
+                beliefs[k], self._coordinates = replay.best(rows, belief, coordinates, ways)[:2]
+                break
+            visits = Visits(self._likelihood, design, target, options)
             now = WidthSearch(visits, design, ways, OF_A_STREAM).again(Standing(belief, kept.sites(k), coordinates))
             beliefs[k], self._coordinates, sites = now.belief, now.coordinates, [*sites, now.sites]
         self._early = None if count >= early.ROOM else Early().add(*kept[:3], sites)
@@ -261,10 +260,12 @@ class Learner(Readout):
             self._coordinates = replace(coordinates, reference=coordinates.moved(ways))
             return gaussians.unlearned(beliefs, self._coordinates)
         ways = classes.trusted(ways, self._together, self.n_observations_)
+        told = self._together > 1 and (self._early is not None or self.n_observations_ >= early.ROOM)
         try:
             after, found, noises, back = coordinates.exchanged(
-                ways, gaussians.dense(beliefs), self._noises(), gaussians.groups(beliefs), self._noise_guess()
-            )
+                ways, gaussians.dense(beliefs), self._noises(), gaussians.groups(beliefs), self._noise_guess(),
+                coordinates.width(ways) if told and self._can_settle() else None,
+            )  # fmt: skip
         except np.linalg.LinAlgError as problem:  # numbers that are too large for what has to be squared
             raise RowError(place) from problem
         self._put_noises(noises)
@@ -277,20 +278,17 @@ class Learner(Readout):
         learned = call.part(call.learned)
         design = self._seen(learned.X)
         rows = design.array if isinstance(design, Block) else dense_rows(design)
-        reach = self._ways.reach if self._ways is not None and self._settings.learns_width else None
+        prior, reach = Independent(*self._settings.prior.independent()), None
+        if self._ways is not None and self._coordinates is not None:
+            prior = self._coordinates.prior(self._ways._replace(classes=1))
+            reach = self._ways.reach if self._settings.learns_width else None
         found = classes.settled(
-            rows, learned.targets[0], learned.weight, self._together, self._class_prior(), reach, joint=self._joint,
+            rows, learned.targets[0], learned.weight, self._together, prior, reach, joint=self._joint,
             apart=bool(self.fit_intercept),
         )  # fmt: skip
         if self._coordinates is not None:
             self._coordinates = replace(self._coordinates, priors=found.priors)
         return [found.belief]
-
-    def _class_prior(self) -> Independent:
-        """The prior of one class's weights, of width 1 where that is learned."""
-        if self._ways is None or self._coordinates is None:
-            return Independent(*self._settings.prior.independent())
-        return self._coordinates.prior(self._ways._replace(classes=1))
 
     def _settle(self, beliefs: list[AnyBelief], call: Call, results: list[FoldResult]) -> list[AnyBelief]:
         """Visit all rows again, and choose the prior again, until neither moves: the batch optimum."""

@@ -37,7 +37,8 @@ class StreamingParameters:
     prior_std : float, array of shape (n_features,) or "auto", default="auto"
         Standard deviation of each weight before any data, > 0; with ``scale=True`` of the weight per standard deviation
         of its feature. "auto": for ``covariance="full"`` the one width of most evidence, found from the data by and by
-        (``prior_std_`` tells it; `fit` to 100 rows or more but less than twenty a weight, for labels that are no
+        (``prior_std_`` tells it; of more than two classes in a stream: that under which the first rows, learned again,
+        are predicted best; `fit` to 100 rows or more but less than twenty a weight, for labels that are no
         quantities: the width under which rows left out are predicted best); for "diagonal" four priors from 0.06 to 18
         side by side and one that forgets, stacked by how well they predict (`gaussfold.DiagonalStack`; with forgetting
         or drift that is given, eight from 1/16 to 8 mixed; of more than two classes three from 0.3 to 12, stacked,

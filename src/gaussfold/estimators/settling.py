@@ -193,7 +193,7 @@ class WidthSearch:
                 sites = self.visits.once(belief, sites)
             narrower = Standing(belief, sites, coordinates)
             scores = self._left_out(narrower)
-            if not _better(scores, here, self.visits.weight()):
+            if not is_better(scores, here, self.visits.weight()):
                 break
             now, here = narrower, scores
         return now
@@ -271,7 +271,7 @@ class WidthSearch:
             return found[step]
 
         def better(step: int, than: int) -> bool:
-            return _better(scores(step), scores(than), weight)
+            return is_better(scores(step), scores(than), weight)
 
         place = summit(better, math.floor(FARTHEST / STEP))
         left, top, right = (float(weight @ scores(place + way)) for way in (-1, 0, 1))
@@ -324,7 +324,7 @@ class WidthSearch:
         )
 
 
-def _better(scores: Array, others: Array, weight: Array) -> bool:
+def is_better(scores: Array, others: Array, weight: Array) -> bool:
     """Whether the rows' sum is larger, by more than its standard error; a weight counts as so many rows."""
     gain = scores - others
     total = weight @ gain
