@@ -66,15 +66,25 @@ def test_fewer_weights_than_factors_by_default_is_the_full_covariance():
     np.testing.assert_allclose(low.coef_std_, full.coef_std_, rtol=1e-7)
 
 
-def test_a_learned_noise_level_is_the_full_covariances():
+@pytest.mark.parametrize(("d", "noise", "condition"), [(60, 0.3, 1.0), (100, 1.0, 100.0), (30, 0.3, 1.0)])
+def test_a_learned_noise_level_is_the_full_covariances(d, noise, condition):
     rng = np.random.default_rng(3)
-    X = rng.standard_normal((1500, 60))
-    y = X @ rng.standard_normal(60) + 0.3 * rng.standard_normal(1500)
-    low = gf.StreamingRegressor(covariance="lowrank", prior_std=10.0, noise_std="learn", scale=False).fit(
-        X, y, refine=0
-    )
-    full = gf.StreamingRegressor(prior_std=10.0, noise_std="learn", scale=False).fit(X, y, refine=0)
-    np.testing.assert_allclose(low.noise_std_, full.noise_std_, rtol=0.15)
+    X = rng.standard_normal((25 * d, d)) * np.geomspace(1.0, condition**-0.5, d)
+    y = X @ rng.standard_normal(d) + noise * rng.standard_normal(25 * d)
+    options = {"prior_std": 10.0, "noise_std": "learn", "scale": False}
+    low = gf.StreamingRegressor(covariance="lowrank", **options).partial_fit(X, y)
+    full = gf.StreamingRegressor(**options).partial_fit(X, y)
+    np.testing.assert_allclose(low.noise_std_, full.noise_std_, rtol=0.05)
+
+
+def test_a_learned_noise_level_with_all_factors_is_exactly_the_full_covariances():
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((80, 6))
+    y = X @ rng.standard_normal(6) + 0.3 * rng.standard_normal(80)
+    options = {"prior_std": 10.0, "noise_std": "learn", "scale": False}
+    low = gf.StreamingRegressor(covariance="lowrank", **options).partial_fit(X, y, sample_weight=1.0 + X[:, 0] ** 2)
+    full = gf.StreamingRegressor(**options).partial_fit(X, y, sample_weight=1.0 + X[:, 0] ** 2)
+    np.testing.assert_allclose(low.noise_std_, full.noise_std_, rtol=1e-8)
 
 
 def test_many_classes_forgetting_and_drift():

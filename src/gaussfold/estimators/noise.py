@@ -60,12 +60,18 @@ class NoiseBelief:
             scale=factor * self.scale + (1.0 - factor) * self.prior_scale,
         )
 
-    def learn(self, residual: Array, variance: Array, weight: Array, factor: float = 1.0) -> tuple[Self, Array, Array]:
+    def learn(
+        self, residual: Array, variance: Array, weight: Array, factor: float = 1.0, least: float = 1.0
+    ) -> tuple[Self, Array, Array]:
         """Fold rows in, in order; return also shape and scale as they were when each row was predicted.
 
-        ``residual`` and ``variance`` are y - x'μ and x'P x of each row before it was learned.
+        ``residual`` and ``variance`` are y - x'μ and x'P x of each row before it was learned. A row counts by the share
+        of the noise in its variance, but at least by ``least``: 1 where P is exact and every row tells as much, less
+        where it is not and rows that the weights leave open tell of P's error.
         """
-        gains = np.column_stack([weight, weight * residual**2 / (1.0 + weight * variance)]) / 2.0
+        spread = 1.0 + weight * variance
+        counted = weight * np.maximum(1.0 / spread, least)
+        gains = np.column_stack([counted, counted * residual**2 / spread]) / 2.0
         if factor == 1.0:
             path = np.cumsum(np.vstack([[self.shape, self.scale], gains]), axis=0)
             return replace(self, shape=float(path[-1, 0]), scale=float(path[-1, 1])), path[:-1, 0], path[:-1, 1]

@@ -44,8 +44,11 @@ class NoiseBank(NamedTuple):
             tuple(each.relax(factor**ticks) for each, factor in zip(self.members, factors(bank), strict=True))
         )
 
-    def learn(self, bank: Bank, folded: Folded, *, per_row: bool) -> tuple[Self, Array]:
-        """Fold rows in and weigh the bank's members by them; also the learned rows' log predictive densities."""
+    def learn(self, bank: Bank, folded: Folded, *, per_row: bool, least: float = 1.0) -> tuple[Self, Array]:
+        """Fold rows in and weigh the bank's members by them; also the learned rows' log predictive densities.
+
+        ``least``: as for one.
+        """
         trace, rows = folded.results[0], folded.learned
         if not isinstance(trace, BankTrace):
             msg = "folded: the trace of a bank is needed"
@@ -55,7 +58,7 @@ class NoiseBank(NamedTuple):
         after = []
         for k, (noise, part, factor) in enumerate(zip(self.members, trace.members, factors(bank), strict=True)):
             residual, variance = folded.targets[0][rows] - part.mean[rows], part.variance[rows]
-            known, shape, scale = noise.learn(residual, variance, folded.weight, factor if per_row else 1.0)
+            known, shape, scale = noise.learn(residual, variance, folded.weight, factor if per_row else 1.0, least)
             after.append(known)
             scores[rows, k] = log_student(residual, variance, shape, scale)
         before = bank.weigh_again(trace, scores, weight)

@@ -7,7 +7,9 @@ import numpy as np
 from gaussfold import checks
 from gaussfold.beliefs.dense.belief import DenseGaussian
 from gaussfold.beliefs.diagonal.coupling import Coupling
+from gaussfold.beliefs.lowrank.belief import LowRankGaussian
 from gaussfold.estimators import gaussians, robust, settling
+from gaussfold.estimators.coordinates import members
 from gaussfold.estimators.documented import documented
 from gaussfold.estimators.folded import Call, Folded
 from gaussfold.estimators.mixtures import MixedMoments
@@ -24,6 +26,9 @@ from gaussfold.rows import Block, Rows, dense_rows
 from gaussfold.rules.at import At
 from gaussfold.rules.base import StreamRule
 from gaussfold.types import Array, ArrayLike, Moments
+
+OPEN_ROWS = 0.1
+"""Share of a row that counts for the noise at least, where a low-rank belief has dropped factors."""
 
 
 @documented(StreamingParameters)
@@ -227,13 +232,19 @@ class StreamingRegressor(RegressionEstimator):
         if self._noise is None or self._robust is not None:
             return folded.log_predictive()
         if isinstance(self._noise, NoiseBank):
-            self._noise, score = self._noise.learn(self._bank(), folded, per_row=self._settings.ticks_per_row)
+            pace = self._settings.ticks_per_row
+            self._noise, score = self._noise.learn(self._bank(), folded, per_row=pace, least=self._open_rows())
             return score
         result, rows = folded.results[0], folded.learned
         residual, variance = folded.targets[0][rows] - result.mean[rows], result.variance[rows]
         factor = float(self.forgetting) if self.tick == "observation" else 1.0
-        self._noise, shape, scale = self._noise.learn(residual, variance, folded.weight, factor)
+        self._noise, shape, scale = self._noise.learn(residual, variance, folded.weight, factor, self._open_rows())
         return log_student(residual, variance, shape, scale)
+
+    def _open_rows(self) -> float:
+        """How much of a row counts for the noise at least: all of it, unless factors are dropped."""
+        low = [each for each in members(self._beliefs[0]) if isinstance(each, LowRankGaussian)]
+        return OPEN_ROWS if any(each.rank < each.dim for each in low) else 1.0
 
 
 def _as_rows(design: Rows | Block, call: Call) -> tuple[Block, Array, Array]:
