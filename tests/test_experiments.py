@@ -31,6 +31,7 @@ def test_every_figure_of_the_paper_is_listed_and_has_a_function(capsys):
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
     rvga = [f"rvga-fig{number}" for number in range(1, 17)]
     sparse = ["sparse-table1", *(f"sparse-fig{number}" for number in range(1, 7))]
+    sparse += ["sparse-table1-ten-million", "sparse-variants", "sparse-priors"]
     lowrank = [*(f"lrvga-fig{k}" for k in range(1, 6)), *(f"lrvga-table{k}" for k in range(1, 4))]
     lowrank += ["lrvga-full-rank", "lrvga-cost", "thesis-fig4.1"]
     deep = ["thesis-fig5.1", "thesis-fig5.2", "thesis-figB.2", "thesis-table5.2", "deep-digits", "deep-networks"]

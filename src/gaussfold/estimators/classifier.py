@@ -108,8 +108,8 @@ class StreamingClassifier(ClassifierMixin, StreamingEstimator):
     >>> model.predict([[-1.5], [1.5]]).tolist()
     ['no', 'yes']
     >>> model.predict_proba([[1.5], [150.0]]).round(2)
-    array([[0.13, 0.87],
-           [0.04, 0.96]])
+    array([[0.14, 0.86],
+           [0.03, 0.97]])
     """
 
     class_weight: dict[Hashable, float] | str | None
