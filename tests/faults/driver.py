@@ -36,9 +36,12 @@ def prepared_folders(scenario: Scenario, folder: Path) -> tuple[Path, Path]:
     return prepared, undisturbed
 
 
-def exhaust(scenario: Scenario, folder: Path, kinds: tuple[str, ...] = KINDS, *, until: float = float("inf")) -> Tried:
+def exhaust(
+    scenario: Scenario, folder: Path, kinds: tuple[str, ...] = KINDS, *, seconds: float = float("inf")
+) -> Tried:
     """One failing call in each run; every n of every kind, until no call is left to fail or the time is over."""
     prepared, undisturbed = prepared_folders(scenario, folder)
+    until = time.monotonic() + seconds  # from here on: what ran undisturbed may have compiled its loops first
     faults, violations = 0, []
     for kind in kinds:
         for n in range(1, 1 << 30):
@@ -54,9 +57,10 @@ def exhaust(scenario: Scenario, folder: Path, kinds: tuple[str, ...] = KINDS, *,
     return Tried(faults, violations)
 
 
-def kill_everywhere(scenario: Scenario, folder: Path, *, until: float = float("inf")) -> Tried:
+def kill_everywhere(scenario: Scenario, folder: Path, *, seconds: float = float("inf")) -> Tried:
     """The process ends at the n-th call: in the middle of it if it writes. What it leaves goes with the next save."""
     prepared, undisturbed = prepared_folders(scenario, folder)
+    until = time.monotonic() + seconds  # from here on: what ran undisturbed may have compiled its loops first
     faults, violations = 0, []
     for n in range(1, 1 << 30):
         here = fresh(prepared, folder / "here")
