@@ -3,7 +3,8 @@
 A row's site is made at the belief of its time: too sharp under a narrow belief, too flat under a wide one. That is
 worst among the first rows, the more so while the width of the prior is still being found. So these (`ROOM` of them) are
 kept, and visited again whenever the scales are looked at: once under the new width, or, where the width is given, until
-they have roughly settled. That is some times the work for these rows and nothing afterwards.
+they have roughly settled. Rows of a softmax are kept without their sites, and learned again (`replay`). That is some
+times the work for these rows and nothing afterwards.
 """
 
 from __future__ import annotations

@@ -11,6 +11,9 @@ so that
 
     a += w / 2,      b += w r² / (2 (1 + w v)).
 
+Where P is approximate, as of a low-rank belief, both gains are multiplied by the share that the noise has in a row's
+variance (`NoiseBelief.learn`): r² of a row that the weights leave open tells of P's error instead.
+
 Before the row is learned y has a Student-t distribution with 2a degrees of freedom, centre x'μ and
 squared scale ``(b/a) (1 + v)``; x'θ the same with ``(b/a) v``.
 
